@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 import mgjit  # noqa: E402 - found through the line above
 from bench import cortex_m4  # noqa: E402
+from mgjit import data as datasets  # noqa: E402
 from mgjit import nn  # noqa: E402
-from mgjit.cli import datasets  # noqa: E402
 
 CALLS, TRAINED = 10, 100
 NATIVE = {

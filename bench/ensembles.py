@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgjit
 from mgjit import nn
-from mgjit.cli.datasets import digits
+from mgjit.data import digits
 
 #: Processor seconds that a round should take.
 _SECONDS = 1.0

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.workloads import microgpt_ragged  # noqa: E402 - found through the line above
-from mgjit.cli import datasets  # noqa: E402
+from mgjit import data as datasets  # noqa: E402
 from tests import programs  # noqa: E402
 from tests.workload import BACKENDS, WORKLOADS, Factory, Snapshot, compare, missing, run, run_single  # noqa: E402
 

@@ -97,7 +97,7 @@ Ready = tuple[Callable[..., Any], Sequence[Any], Callable[[], Found]]
 def by_mgjit(what: str, sources: Any) -> Ready:
     """The step, decorated; undecorated in effect with MGJIT_DISABLE=1."""
     import mgjit
-    from mgjit.toolchain import process
+    from mgjit.compiler.toolchain import process
 
     instance, options = instance_of(what, sources)
     step = mgjit.compile(warn_after=100, **options)(instance.step)

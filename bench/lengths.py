@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 import mgjit  # noqa: E402 - found through the line above
 from bench import workloads  # noqa: E402
 from bench.processes import environment  # noqa: E402
-from mgjit.families import FAMILY, Kin  # noqa: E402
+from mgjit.compiler.build.families import FAMILY, Kin  # noqa: E402
 
 LETTERS = [7, 9, 6, 5, 8, 4, 3, 10, 12, 11, 14, 13, 15, 2, 1, 0]
 CALLS = 300

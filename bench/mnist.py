@@ -31,10 +31,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import mgjit  # noqa: E402 - found through the line above
+from mgjit import data as datasets  # noqa: E402
 from mgjit import nn  # noqa: E402
-from mgjit.cli import datasets, demo  # noqa: E402
+from mgjit.cli import demo  # noqa: E402
+from mgjit.compiler.toolchain import compilers  # noqa: E402
 from mgjit.errors import MgjitError  # noqa: E402
-from mgjit.toolchain import compilers  # noqa: E402
 
 SIZES = (784, 50, 10)
 SCALE = 255
@@ -70,7 +71,7 @@ def main() -> int:
         return _measure(data, options)
 
 
-def _measure(data: datasets.Dataset, options: argparse.Namespace) -> int:
+def _measure(data: datasets.Images, options: argparse.Namespace) -> int:
     rows = list(zip(data.train.images, data.train.labels))
     random.Random(0).shuffle(rows)
     first = rows[: options.interpreted]

@@ -40,11 +40,11 @@ sys.path.insert(0, str(ROOT))
 import mgjit  # noqa: E402 - found through the line above
 from bench import workloads  # noqa: E402
 from bench.scripts import SCRIPTS  # noqa: E402
-from mgjit import making  # noqa: E402
-from mgjit.autograd.symbolic import SymbolicBackward  # noqa: E402
-from mgjit.making import Maker  # noqa: E402
-from mgjit.source import installed  # noqa: E402
-from mgjit.trace.memory import Heap  # noqa: E402
+from mgjit.kernels import factory  # noqa: E402
+from mgjit.kernels.factory import Maker  # noqa: E402
+from mgjit.tracing.autograd.symbolic import SymbolicBackward  # noqa: E402
+from mgjit.tracing.source import installed  # noqa: E402
+from mgjit.tracing.tracer.memory import Heap  # noqa: E402
 
 PARTS = ("run", "survey", "memory", "rewriting", "backward")
 HEADER = " | ".join(
@@ -54,7 +54,7 @@ HEADER = " | ".join(
 #: The parts of a trace: where the function is that does it.
 _PLACES: tuple[tuple[str, Any, str], ...] = (
     ("run", Maker, "undecorated"),
-    ("survey", making, "Survey"),
+    ("survey", factory, "Survey"),
     ("survey", Heap, "__init__"),
     ("memory", Heap, "enter"),
     ("memory", Heap, "settle"),
@@ -161,7 +161,7 @@ def _trace(step: Any, arguments: tuple[Any, ...]) -> tuple[float, float]:
         started = process_time()
         try:
             prepared = maker.prepared(plan, "", True)
-        except making.Again:
+        except factory.Again:
             continue
         return process_time() - started, float(len(prepared.traced.trace))
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.workloads import Workload
-from mgjit import settings
-from mgjit.toolchain import build as toolchain
-from mgjit.toolchain import compilers
+from mgjit.base import settings
+from mgjit.compiler.toolchain import build as toolchain
+from mgjit.compiler.toolchain import compilers
 from tests.workload import Instance
 
 FOLDER = Path(__file__).resolve().parent / "reference"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import mgjit
 from mgjit import nn
-from mgjit.cli.datasets import digits
+from mgjit.data import digits
 
 RATES = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1]
 SEEDS = [1, 2, 3, 4]

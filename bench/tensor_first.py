@@ -350,7 +350,7 @@ def child(name: str, mode: str, stays: bool) -> dict[str, Any]:
         stays: whether to go on until the best code is in the cache.
     """
     import mgjit.tensor  # noqa: F401
-    from mgjit.stats import Stats
+    from mgjit.runtime.stats import Stats
 
     facts: dict[str, Any] = {}
     note_code = Stats.note_code

@@ -31,9 +31,9 @@ sys.path.insert(0, str(ROOT))
 
 import mgjit  # noqa: E402 - found through the line above
 from bench.workloads import Sources  # noqa: E402
+from mgjit import data as datasets  # noqa: E402
 from mgjit import nn, optim  # noqa: E402
 from mgjit import tensor as T  # noqa: E402
-from mgjit.cli import datasets  # noqa: E402
 
 LENGTH = 8
 SYMBOLS = 27
@@ -122,7 +122,7 @@ def build(name: str, lib: Any, sizes: Sizes) -> Any:
 Batch = tuple[list[Any], list[Any]]
 
 
-def images(data: datasets.Dataset, split: datasets.Split) -> Batch:
+def images(data: datasets.Images, split: datasets.Split) -> Batch:
     """Rows of pixels from 0.0 to 1.0, and labels."""
     return [[pixel / data.scale for pixel in image] for image in split.images], split.labels
 
@@ -209,7 +209,7 @@ def by_torch(model: Any, shape: tuple[int, ...], rate: float) -> Trained:
     return Trained(tensors, step, right)
 
 
-def compare(name: str, options: argparse.Namespace, data: datasets.Dataset, documents: list[str]) -> bool:
+def compare(name: str, options: argparse.Namespace, data: datasets.Images, documents: list[str]) -> bool:
     """Train both and print a line; returns whether they agree."""
     is_image = name in ("mlp", "lenet")
     sizes = Sizes(int(data.pixels**0.5), (options.channels[0], options.channels[1]))

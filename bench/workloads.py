@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import mgjit
+from mgjit import data as datasets
 from mgjit import nn
-from mgjit.cli import datasets
 from mgjit.errors import UnsupportedError
 from tests.workload import Instance
 

@@ -1,4 +1,4 @@
-"""Fit a sine with Adam: the moments are `mgjit.zeros`, float state that lives beside the parameters.
+"""Learn where an optimiser keeps its moments: a sine is fitted with Adam, whose moments are `mgjit.zeros`.
 
 The step count is an ordinary argument, so the bias correction never compiles anything again.
 

@@ -1,4 +1,4 @@
-"""An ensemble: learning rates x seeds on handwritten digits, all networks side by side on all cores, and a picture.
+"""Learn to train many networks side by side, on all cores: learning rates x seeds on handwritten digits, and a picture.
 
 Each member begins with a network of its own seed, and has the numbers that the step would have alone.  The picture has
 a tile for each member: how many test digits it gets right.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mgjit
 from mgjit import nn
-from mgjit.cli.datasets import digits
+from mgjit.data import digits
 
 STEPS = int(os.environ.get("STEPS", "6000"))
 RATES, SEEDS = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1], [1, 2, 3, 4]

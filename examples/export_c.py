@@ -1,4 +1,4 @@
-"""Export to C: a trained step as C99 without Python, which checks itself, and goes on learning where it is compiled.
+"""Learn to export a trained step as C99 without Python, which checks itself, and goes on learning where it is compiled.
 
 Run: python examples/export_c.py [directory]
 """

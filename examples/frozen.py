@@ -1,4 +1,4 @@
-"""Frozen sampling: a model of the next letter, trained by a step, then frozen and sampled many times.
+"""Learn to freeze a model and sample from it: the next letter of towns is trained by a step, then sampled many times.
 
 The context is always three letters, so that one kernel is enough. `mgjit.freeze` compiles the forward part alone, with
 the numbers of the model as they are; draws are made outside.

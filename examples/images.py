@@ -1,4 +1,4 @@
-"""Images with layers and Adam: a multi-layer perceptron with LayerNorm, or LeNet with two convolutions.
+"""Learn to use layers and Adam on images: a multi-layer perceptron with LayerNorm, or LeNet with two convolutions.
 
 The 1,797 digits of 8 x 8 pixels that come with the package, or MNIST from a folder of IDX files. With the 10,000 test
 images of MNIST in the folder, of which 8,000 are for training, each of them reads 97 % of the other 2,000.
@@ -14,7 +14,7 @@ from pathlib import Path
 import mgjit
 from mgjit import nn, optim
 from mgjit import tensor as T
-from mgjit.cli.datasets import digits, mnist
+from mgjit.data import digits, mnist
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", choices=["mlp", "lenet"], default="mlp")

@@ -1,4 +1,4 @@
-"""A language model that makes up names: embeddings, causal attention, a hidden layer, Adam; after microgpt.
+"""Learn how a GPT works, number by number: embeddings, causal attention, a hidden layer, Adam; it makes up names.
 
 Each position looks back at all before it, which becomes a loop that grows. Letters are inputs of the compiled step,
 which is traced again for another length of the name when that pays. At the end the frozen model makes up names.

@@ -1,4 +1,4 @@
-"""Handwritten digits: the 1,797 that come with the package, or MNIST from a folder of IDX files.
+"""Learn to train an epoch in one call: `.loop` over the 1,797 digits that come with mgjit, or over MNIST.
 
 `.loop` runs one step per image, a whole epoch in a single call into C. Pixels are bytes, which are read where they are.
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mgjit
 from mgjit import nn
-from mgjit.cli.datasets import digits, mnist
+from mgjit.data import digits, mnist
 
 data = mnist(Path(sys.argv[1])) if len(sys.argv) > 1 else digits()
 EPOCHS = int(os.environ.get("STEPS", "8"))

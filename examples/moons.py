@@ -1,4 +1,4 @@
-"""Two moons, as in micrograd's demo: a batch of 100 points a step, hinge loss, L2 regularisation.
+"""Learn to train on a batch in a plain loop: micrograd's two moons, 100 points a step, hinge loss, L2 regularisation.
 
 The loop over the batch is a Python loop; mgjit finds it again in the recording and makes it a C loop. At the end, the
 frozen model paints the plane, and the picture goes to moons.svg.

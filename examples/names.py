@@ -1,4 +1,4 @@
-"""Names, letter by letter: an RNN, an LSTM, a GRU or a one-layer Transformer learns what comes next, and makes some up.
+"""Learn to train an RNN, LSTM, GRU or a one-layer Transformer: it learns names letter by letter, and makes some up.
 
 A name is eight letters and the dots behind it, 32 of them are a batch; a file can have one name a line.
 

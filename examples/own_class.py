@@ -1,4 +1,4 @@
-"""An autograd class of its own: nothing but the decorator knows of mgjit.
+"""Learn to compile an autograd class of your own: nothing but the decorator knows of mgjit.
 
 A small network learns a spiral, with momentum in a plain list. The `backward` of the class is ordinary Python, which
 mgjit recognises and compiles as well.

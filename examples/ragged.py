@@ -1,4 +1,4 @@
-"""A ragged batch: sequences of different lengths in one step, which becomes loops with a table of lengths.
+"""Learn to batch sequences of different lengths in one step, which becomes loops with a table of lengths.
 
 A recurrent network learns whether most of some numbers are positive: a sequence is a list, and a batch a list of lists.
 

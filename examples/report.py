@@ -1,4 +1,4 @@
-"""A report: which lines of a step take the time, and what became of them.
+"""Learn to find out which lines of a step take the time, and what became of them.
 
 The page is written to step.html; open it in a browser.
 

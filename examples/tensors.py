@@ -1,4 +1,4 @@
-"""Tensors: digits in batches, with whole matrices instead of scalars.
+"""Learn to use tensors: digits in batches, with whole matrices instead of scalars.
 
 Each operation on tensors is one record of the trace, however wide it is; outside of the step it runs at once.
 
@@ -10,7 +10,7 @@ import random
 
 import mgjit
 from mgjit import tensor as T
-from mgjit.cli.datasets import digits
+from mgjit.data import digits
 
 STEPS = int(os.environ.get("STEPS", "600"))
 BATCH, HIDDEN = 32, 48

@@ -1,4 +1,4 @@
-"""XOR with a 2-4-1 network: the smallest step that is worth compiling.
+"""Learn the smallest step that is worth compiling: XOR with a 2-4-1 network.
 
 A network this small learns XOR from some initial weights and gets stuck from others: try other seeds.
 

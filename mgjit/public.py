@@ -5,28 +5,32 @@ Those that most programs do without are imported when they are used themselves (
 
 from . import errors, nn, tensor
 from ._version import __version__
-from .decorator import compile
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
-from .step import CompiledStep
-from .tensor import Tensor, enable_grad, grad, jacobian, no_grad, value_and_grad
+from .step.decorator import compile
+from .step.step import CompiledStep
+from .tensor import Tensor, enable_grad, grad, jacobian, manual_seed, no_grad, value_and_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import data as data
     from . import optim as optim
+    from .data.runs import load, save
     from .frozen.step import FrozenStep, freeze
     from .parallel.each import each
     from .parallel.ensemble import Ensemble, ensemble
     from .script.notebook import install
 
-#: Public names, and one that IPython looks for, with the modules where they are; `optim` is a module itself.
+#: Public names, and one that IPython looks for, with the modules where they are (`data` and `optim` are modules).
 LATER = {
     "FrozenStep": "frozen.step",
     "freeze": "frozen.step",
     "each": "parallel.each",
     "Ensemble": "parallel.ensemble",
     "ensemble": "parallel.ensemble",
+    "load": "data.runs",
+    "save": "data.runs",
     "install": "script.notebook",
     "load_ipython_extension": "script.notebook",
 }
@@ -39,6 +43,7 @@ __all__ = [
     "Value",
     "__version__",
     "compile",
+    "data",
     "dot",
     "each",
     "enable_grad",
@@ -49,7 +54,9 @@ __all__ = [
     "grad",
     "install",
     "jacobian",
+    "load",
     "log",
+    "manual_seed",
     "maximum",
     "minimum",
     "nn",
@@ -57,6 +64,7 @@ __all__ = [
     "one_hot",
     "optim",
     "relu",
+    "save",
     "sqrt",
     "state",
     "take",

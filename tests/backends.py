@@ -6,14 +6,14 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mgjit.codegen.c import emit_c
-from mgjit.codegen.layout import Layout, lay_out
-from mgjit.codegen.python import emit_python, load_python
+from mgjit.base import ffi
+from mgjit.compiler.codegen.c import emit_c
+from mgjit.compiler.codegen.layout import Layout, lay_out
+from mgjit.compiler.codegen.python import emit_python, load_python
 from mgjit.ir.interpreter import Interpreter
+from mgjit.ir.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.ir.program import Array, Program
-from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
-from mgjit.runtime import ffi
-from tests.codegen.native import compile_c, find
+from tests.compiler.codegen.native import compile_c, find
 from tests.handmade import visible
 from tests.lowering import Example, bits
 

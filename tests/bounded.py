@@ -33,7 +33,7 @@ from mgjit.ir.program import (
     statements,
     walk,
 )
-from mgjit.passes.substitute import Substitution, copy_nodes
+from mgjit.ir.substitute import Substitution, copy_nodes
 from tests.handmade import SPECIAL
 from tests.nests import _TABLE, _ChainWriter, _Writer
 

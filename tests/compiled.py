@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mgjit import settings
-from mgjit.toolchain import build, process
+from mgjit.base import settings
+from mgjit.compiler.toolchain import build, process
 
 #: Folders whose tests are about compilers, about what goes wrong with them, and about files: there, all of them run.
 ABOUT_COMPILERS = ("cache", "robustness", "toolchain", "torture")

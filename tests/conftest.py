@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from mgjit.base.ffi import PYPY
+from mgjit.compiler.toolchain import build
 from mgjit.runtime import fastcall, vectorcall
 from mgjit.runtime.detached import helpers
-from mgjit.runtime.ffi import PYPY
-from mgjit.toolchain import build
-from mgjit.world import guard
-from tests import compiled, remains, strict_c
+from mgjit.tracing.surroundings import guard
+from tests import compiled, remains, sampling, strict_c
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +42,16 @@ _PATIENCE = 600.0
 _terminal = pytest.StashKey[int]()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # one of several processes (pytest-xdist)
+        session.config.workeroutput["checked sources"] = _strict.checked
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    _strict.checked += getattr(node, "workeroutput", {}).get("checked sources", 0)
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if config.getoption("--strict-c"):
         names = " and ".join(compiler.family for compiler in _strict.compilers) or "no compiler"
@@ -61,9 +71,12 @@ def checked_sources(request: pytest.FixtureRequest) -> Iterator[None]:
 def compiled_before(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, checked_sources: None
 ) -> compiled.Compiled:
-    """What compilers have made, kept for this session or for several."""
-    directory = None if request.config.getoption("--strict-c") else os.environ.get("MGJIT_TEST_COMPILED")
-    return compiled.Compiled(Path(directory or tmp_path_factory.mktemp("compiled")), build._compile)
+    """What compilers have made, kept for all processes of this session, or for several sessions."""
+    if request.config.getoption("--strict-c"):
+        return compiled.Compiled(tmp_path_factory.mktemp("compiled"), build._compile)
+    own = tmp_path_factory.getbasetemp()
+    of_session = own.parent if hasattr(request.config, "workerinput") else own
+    return compiled.Compiled(Path(os.environ.get("MGJIT_TEST_COMPILED") or of_session / "compiled"), build._compile)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,6 +86,17 @@ def nothing_compiled_twice(request: pytest.FixtureRequest, compiled_before: comp
         if request.path.parent.name not in compiled.ABOUT_COMPILERS:
             patch.setattr(build, "_compile", compiled_before)
         yield
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is long is left out, unless it is asked for."""
+    sampling.mark_long(items)
+    if config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,11 +137,19 @@ def little_to_collect() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_steps() -> Iterator[None]:
-    """Every call is a compiled one, the first as well; tests/test_background.py and tests/test_pending.py differ."""
+    """Every call is a compiled one, the first as well; those of kernels/building and first_calls differ."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_BACKGROUND", "0")
-        patch.setattr("mgjit.earnings._BEFORE_FIRST", 0.0)  # on PyPy, too
-        patch.setattr("mgjit.earnings._FIRST_SECONDS", 0.0)
+        patch.setattr("mgjit.kernels.first_calls.earnings._BEFORE_FIRST", 0.0)  # on PyPy, too
+        patch.setattr("mgjit.kernels.first_calls.earnings._FIRST_SECONDS", 0.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def errors_of_refusals() -> Iterator[None]:
+    """What cannot be compiled is an error, as with `refuse="error"`; test_refusals.py differs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MGJIT_REFUSE", "error")
         yield
 
 
@@ -188,3 +220,4 @@ def busy_machine() -> Iterator[None]:
 def only_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters may be ordinary objects during plain calls, whatever threads other tests have left."""
     monkeypatch.setattr(threading, "active_count", lambda: 1 + len(helpers))
+    monkeypatch.setattr(threading, "_active", {threading.get_ident(): threading.current_thread()})  # mgjit.step.between

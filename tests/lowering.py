@@ -12,24 +12,24 @@ from array import array as packed_array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgjit.call.plan import plan_arguments
-from mgjit.codegen.layout import Layout
+from mgjit.compiler.codegen.layout import Layout
+from mgjit.compiler.lift.folded import Folded
+from mgjit.compiler.lift.memory import Memory
+from mgjit.compiler.pipeline.order import PASSES, Work
+from mgjit.compiler.roll.growing import roll_growing
+from mgjit.compiler.roll.reach import reach
+from mgjit.compiler.roll.roll import roll
+from mgjit.compiler.toolchain.target import Processor
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
+from mgjit.ir.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.ir.parameters import ParameterLayout
 from mgjit.ir.program import Array, Program
+from mgjit.ir.trace import InputRegion
 from mgjit.ir.verify import verify
-from mgjit.passes.cost import Processor
-from mgjit.passes.folded import Folded
-from mgjit.passes.growing import roll_growing
-from mgjit.passes.memory import Memory
-from mgjit.passes.order import PASSES, Work
-from mgjit.passes.reach import reach
-from mgjit.passes.roll import roll
-from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
-from mgjit.record.trace import InputRegion
-from mgjit.runtime.buffers import memory_of, state_numbers
-from mgjit.trace.tracer import trace_call
+from mgjit.memory.buffers import memory_of, state_numbers
+from mgjit.tracing.call.plan import plan_arguments
+from mgjit.tracing.tracer.tracer import trace_call
 
 #: A processor with vectors of eight numbers, and one without vectors.
 WIDE, SCALAR = Processor(lanes=8, registers=32), Processor(lanes=1, registers=12)
@@ -88,7 +88,7 @@ class Example:
         Args:
             until: of `STAGES`.
             rolled: whether the trace is rolled first.
-            laid_out: move the new parameters, as passes/layout.py wants them.
+            laid_out: move the new parameters, as lift/layout.py wants them.
             processor: what is scheduled for.
             grads: whether gradients can be read after a whole step.
             separate: whether its phases are to be run separately.

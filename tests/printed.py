@@ -1,11 +1,12 @@
-"""The Programs in docs/ir.md and docs/passes.md: made by the real passes and the real printer.
+"""The Programs in docs/ir.md, docs/passes.md and docs/how-it-works/index.md: by the real passes and printer.
 
 1. `STEPS` has small steps; a step is traced, and lowered for `PROCESSOR`.
 2. A document says what its blocks are: `<!-- fit after phases: backward -->` stands in front of the backward phase of
-   the step `fit` after the pass `phases`, `<!-- fit -->` in front of its source.
+   the step `fit` after the pass `phases`, `<!-- fit -->` in front of its source, `<!-- fit as recorded -->` in front of
+   its records before anything is rolled, `<!-- fit in C -->` in front of what it becomes.
 3. `filled(text)` is a document with all such blocks made afresh.
 
-    python -m tests.printed --write     # writes both documents
+    python -m tests.printed --write     # writes all documents
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.compiler.codegen.c import emit_c
+from mgjit.compiler.codegen.layout import lay_out
+from mgjit.compiler.schedule import blocks, rotate
+from mgjit.compiler.toolchain.target import Processor
 from mgjit.ir.printer import print_program
 from mgjit.ir.program import Program
-from mgjit.passes import blocks, rotate
-from mgjit.passes.cost import Processor
 from tests.lowering import STAGES, Example, numbers
 
 DOCS = Path(__file__).parents[1] / "docs"
-DOCUMENTS = DOCS / "ir.md", DOCS / "passes.md"
+DOCUMENTS = DOCS / "ir.md", DOCS / "passes.md", DOCS / "how-it-works" / "index.md"
 PROCESSOR = Processor(lanes=4, registers=6)
 #: Statements in a block, in these examples.
 BLOCK_SIZE = 4
 
-_BLOCK = re.compile(r"<!-- (?P<what>[a-z][^\n]*?) -->\n```(?:text|python)\n.*?```\n", re.DOTALL)
+_BLOCK = re.compile(r"<!-- (?P<what>[a-z][^\n]*?) -->\n```(?:text|python|c)\n.*?```\n", re.DOTALL)
 _PROGRAM = re.compile(r"(?P<step>\w+) (?P<when>before|after) (?P<stage>[a-z ]+?)(?:: (?P<phase>\w+))?")
 
 
@@ -279,8 +282,20 @@ def program(step: str, stage: str) -> Program:
         )
 
 
+def in_c(step: str) -> str:
+    """The functions of the phases of a step, without what is around them."""
+    made = program(step, "last dead statements")  # as whoever reads gradients needs it
+    source = emit_c(made, lay_out(made, STEPS[step]().memory), "strict")
+    found = re.findall(r"^static NOINLINE void \w+_on\(.*?^}\n", source, re.MULTILINE | re.DOTALL)
+    return "\n".join(found).replace("static NOINLINE ", "").replace("RESTRICT ", "")
+
+
 def block(what: str) -> str:
     """What is in front of a block says what is in it."""
+    if what.endswith(" as recorded"):
+        return f"```text\n{print_program(STEPS[what.split()[0]]().lower('lift', rolled=False))}```\n"
+    if what.endswith(" in C"):
+        return f"```c\n{in_c(what.split()[0])}```\n"
     found = _PROGRAM.fullmatch(what)
     if found is None:
         source = textwrap.dedent(inspect.getsource(STEPS[what]().function))

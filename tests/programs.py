@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import mgjit
+from mgjit import data as datasets
 from mgjit import nn
-from mgjit.cli import datasets
 from tests import shapes
 from tests.workload import CALLS, WORKLOADS, Instance, descend, numbers, regression, reset, workload
 

@@ -8,7 +8,7 @@ from operator import is_
 from types import FrameType, ModuleType
 from typing import Any
 
-from mgjit.record.leaks import Symbol, Traced
+from mgjit.engine.leaks import Symbol, Traced
 
 _LONGEST = 12
 

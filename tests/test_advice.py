@@ -178,7 +178,7 @@ ADVICE = [
         "TraceError",
         r"Write y = y \+ \.\.\. instead of y \+=",
         "@mgjit.compile\ndef step(x):\n    ys = [x]\n    if x > 0:\n        ys = ys + [1.0]\n    else:\n"
-        "        ys = ys + [2.0]\n    return ys\ncalls = [(1.0,), (-1.0,)]",
+        "        ys = ys + [2.0]\n    return ys[0] * ys[1]\ncalls = [(1.0,), (-1.0,)]",
     ),
     Advice(
         "a node that an index chooses, of a class with closures",
@@ -247,6 +247,19 @@ def test_01_what_fails(advice: Advice, tmp_path: Path) -> None:
     assert re.search(advice.says, text), text
     line = int(re.search(r"user_decorated\.py:(\d+): ", text).group(1))  # type: ignore[union-attr]
     assert line > PRELUDE.count("\n")
+
+
+@pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.name)
+def test_01_what_fails_goes_on_by_default(advice: Advice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As undecorated, with the advice in a warning."""
+    monkeypatch.delenv("MGJIT_REFUSE")
+    plain = play(advice.failing + RUN, tmp_path, "user_undecorated", decorated=False)
+    played = play(advice.failing + RUN, tmp_path, "user_decorated", decorated=True)
+    assert type(played.error) is type(plain.error), played.error
+    assert played.seen == plain.seen
+    if plain.error is None:
+        (warned,) = (one for one in played.warned if one.category is errors.PlainWarning)
+        assert re.search(advice.says, " ".join(str(warned.message).split()))
 
 
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.name)

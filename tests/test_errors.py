@@ -41,6 +41,7 @@ STANDARD = {
     "VerificationError": AssertionError,
     "DefectWarning": UserWarning,
     "BackendWarning": UserWarning,
+    "PlainWarning": UserWarning,
     "RetraceWarning": UserWarning,
     "SideEffectWarning": UserWarning,
     "MismatchWarning": UserWarning,
@@ -99,3 +100,23 @@ def test_06_what_is_a_defect() -> None:
     assert not errors.is_defect(caught(handler))
     broken = caught(lambda: printer.print_program(None))  # type: ignore[arg-type]
     assert not errors.is_defect(MemoryError().with_traceback(broken.__traceback__))
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        ([1.0, 2.0], "list [1.0, 2.0]"),
+        ([0.125] * 20, "list [0.125, 0.125, 0.125, 0.125, 0.125, ...]"),
+        ("a" * 50, f"str '{'a' * 39}..."),
+    ],
+)
+def test_contents_are_not_cut_in_the_middle(thing: object, text: str) -> None:
+    assert errors.described(thing) == text
+
+
+def test_a_repr_in_angles_is_whole() -> None:
+    class Long:
+        def __repr__(self) -> str:
+            return "<something with a text of more than forty characters>"
+
+    assert errors.described([Long(), Long()]) == "list [<something with a text of more than forty characters>...]"

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.call.plan import plan_arguments
+from mgjit.compiler.build.options import Options
 from mgjit.engine.precision import PRECISIONS, Precision
+from mgjit.ir import opcodes as ops
 from mgjit.ir.interpreter import Interpreter
-from mgjit.options import Options
-from mgjit.record import opcodes as ops
-from mgjit.runtime.buffers import memory_of
-from mgjit.trace.tracer import trace_call
+from mgjit.memory.buffers import memory_of
+from mgjit.tracing.call.plan import plan_arguments
+from mgjit.tracing.tracer.tracer import trace_call
 from tests.programs import CALLS, WORKLOADS, mnist
 from tests.workload import (
     BACKENDS,
@@ -86,16 +86,18 @@ def test_code_that_is_built_quickly(name: str, monkeypatch: pytest.MonkeyPatch) 
         quick = Options(*chosen).quickly()
         return quick or pytest.skip("there is no compiler that is quick")
 
-    monkeypatch.setattr("mgjit.decorator.Options", quickly)
+    monkeypatch.setattr("mgjit.step.decorator.Options", quickly)
     assert_same(undecorated(name, FEW_CALLS), run(ALL[name], FEW_CALLS))
 
 
+@pytest.mark.sampled(one_of=3)
 def test_float32_equals_numbers_that_round_themselves(name: str, backend: str, exhaustive: bool) -> None:
     requires(backend)
     calls = CALLS if exhaustive else 2
     assert_same(undecorated_in_float32(name, calls), run(ALL[name], calls, dtype="float32", **BACKENDS[backend]))
 
 
+@pytest.mark.sampled(one_of=3)
 def test_phases_equal_the_fused_step(name: str, backend: str, exhaustive: bool) -> None:
     requires(backend)
     calls = CALLS if exhaustive else 2

@@ -33,7 +33,7 @@ WRITTEN = {"ensemble": "sweep.svg", "moons": "moons.svg", "report": "step.html"}
 #: Further models that a script can train.
 MODELS = [
     ("images", "lenet"), ("names", "lstm"), ("names", "transformer"),
-    pytest.param("names", "rnn", marks=pytest.mark.slow),
+    pytest.param("names", "rnn", marks=pytest.mark.long),
 ]  # fmt: skip
 #: Those that do not count steps in `STEPS`, and are short anyway.
 UNCOUNTED = {"adam", "xor"}
@@ -47,10 +47,11 @@ def test_01_a_script_runs(name: str, tmp_path: Path) -> None:
         assert (tmp_path / WRITTEN[name]).stat().st_size > 1000
 
 
-def _printed(name: str, folder: Path, *arguments: str) -> str:
-    """What a script prints in its short form."""
-    steps = {"images": "1", "mnist": "1"}.get(name, "8")
-    environment = {**os.environ, "STEPS": steps, "PYTHONPATH": str(EXAMPLES.parent)}
+def _printed(name: str, folder: Path, *arguments: str, steps: str | None = "8") -> str:
+    """What a script prints in its short form, or with its own number of steps."""
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
+    if steps is not None:
+        environment["STEPS"] = {"images": "1", "mnist": "1"}.get(name, steps)
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments],
         cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
@@ -59,10 +60,21 @@ def _printed(name: str, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+GALLERY = (EXAMPLES.parent / "docs" / "examples.md").read_text("utf-8")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("name", "shown"), re.findall(r"<!-- (\w+)\.py -->\n```text\n(.*?)```", GALLERY, re.DOTALL))
+def test_01_the_gallery_shows_what_a_script_prints(name: str, shown: str, tmp_path: Path) -> None:
+    """In its long form."""
+    assert _printed(name, tmp_path, steps=None) == shown
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_02_a_script_is_short_and_has_its_line_in_the_index(name: str) -> None:
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 80
+    assert text.startswith('"""Learn ')
     assert f"Run: python examples/{name}.py" in text
     assert ('os.environ.get("STEPS"' in text) != (name in UNCOUNTED)
     assert f"[{name}.py]({name}.py)" in (EXAMPLES / "README.md").read_text(encoding="utf-8")

@@ -28,8 +28,9 @@ from mgjit.errors import (
     MgjitError,
     TraceError,
 )
+from mgjit.tracing.surroundings import allowed
 from tests.refusals import HERE, bits, refused
-from tests.traps.traps import DOCUMENT, Trap, document, fails, load
+from tests.traps.traps import DOCUMENT, Trap, document, fails, fails_by_default, is_refused, load
 
 pytestmark = [
     pytest.mark.keeps_traced,  # steps that let values of their trace escape
@@ -50,12 +51,25 @@ def w() -> Value:
 TRAPS = [pytest.param(trap, id=f"{chapter}: {trap.name}") for chapter, traps in load().items() for trap in traps]
 
 
+@pytest.mark.usefixtures("only_thread")
 @pytest.mark.parametrize("trap", TRAPS)
 def test_00_traps(trap: Trap, tmp_path: Path) -> None:
     """With the decorator as without it, in every call; or an error or a warning that says what to write."""
     if "import numpy" in trap.code:
         pytest.importorskip("numpy")
     assert fails(trap, tmp_path) == ""
+
+
+REFUSED = [trap for trap in TRAPS if is_refused(trap.values[0])]
+
+
+@pytest.mark.parametrize("trap", REFUSED)
+def test_00_traps_by_default(trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused goes on as plain Python, with one warning."""
+    monkeypatch.delenv("MGJIT_REFUSE")
+    if "import numpy" in trap.code:
+        pytest.importorskip("numpy")
+    assert fails_by_default(trap, tmp_path) == ""
 
 
 def test_00_traps_of_the_document() -> None:
@@ -350,6 +364,12 @@ def test_29c_what_is_new_is_there_in_the_next_call(w: Value) -> None:
     del globals()["COUNTED"]
 
 
+@pytest.fixture
+def queues_are_effects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put into a queue is looked at no more than what is written to a file, so that it can escape."""
+    monkeypatch.setitem(allowed._EFFECTS, "_queue.SimpleQueue", frozenset({"put", "get"}))
+
+
 @pytest.mark.skipif(PYPY, reason="PyPy counts no references")
 @pytest.mark.parametrize(
     "use",
@@ -363,6 +383,7 @@ def test_29c_what_is_new_is_there_in_the_next_call(w: Value) -> None:
     ids=["add", "rsub", "neg", "less", "maximum", "mul", "rmul", "float", "data", "state", "format", "exp", "where",
          "where chosen"],
 )  # fmt: skip
+@pytest.mark.usefixtures("queues_are_effects")
 def test_30_leaked_then_used_undecorated(w: Value, use: Callable[[Any, Value], Any]) -> None:
     """What a trace left behind refuses to be used, with the line that uses it."""
     for leaked in _leaks(w):
@@ -382,6 +403,7 @@ def test_30_leaked_then_used_undecorated(w: Value, use: Callable[[Any, Value], A
     ],
     ids=["left", "right", "with Value", "twice", "where", "returned", "stored"],
 )  # fmt: skip
+@pytest.mark.usefixtures("queues_are_effects")
 def test_31_leaked_then_used_in_another_trace(w: Value, step: Callable[[Any, Value, Any], Any]) -> None:
     """The same inside another step: a LeakError, and the parameter is as it was."""
     for leaked in _leaks(w):
@@ -389,6 +411,7 @@ def test_31_leaked_then_used_in_another_trace(w: Value, step: Callable[[Any, Val
 
 
 @pytest.mark.skipif(PYPY, reason="PyPy counts no references")
+@pytest.mark.usefixtures("queues_are_effects")
 def test_32_leaked_as_argument(w: Value) -> None:
     """A leaked value passed as an argument, alone or in a list."""
     for leaked in _leaks(w):
@@ -400,6 +423,7 @@ def test_32_leaked_as_argument(w: Value) -> None:
 
 
 @pytest.mark.skipif(PYPY, reason="PyPy counts no references")
+@pytest.mark.usefixtures("queues_are_effects")
 def test_33_leaked_number_of_a_leaked_value(w: Value) -> None:
     """`.data` and `.grad` of a leaked Value are where the mistake is noticed."""
     leaked = next(_leaks(w))
@@ -410,6 +434,7 @@ def test_33_leaked_number_of_a_leaked_value(w: Value) -> None:
 
 
 @pytest.mark.skipif(PYPY, reason="PyPy counts no references")
+@pytest.mark.usefixtures("queues_are_effects")
 def test_34_values_made_in_a_step(w: Value) -> None:
     """A Value made by a step is a leaf of that step: right inside, refused outside and in other steps."""
 

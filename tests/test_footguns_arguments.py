@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import random
+from array import array
 from typing import Any, Callable
 
 import pytest
@@ -18,6 +20,7 @@ from mgjit.errors import (
     ArgumentValueError,
     BackendWarning,
     IndexRangeError,
+    PlainWarning,
     RandomnessError,
 )
 from tests.refusals import HERE, refused
@@ -62,16 +65,25 @@ def test_09_random_numbers(draw: Callable[[], float]) -> None:
 
 @pytest.mark.parametrize(
     "draw",
-    [lambda: random.Random().random(), _draw_from_system, lambda: random.seed(3)],
-    ids=["new generator", "system", "seed"],
+    [lambda: random.Random().random(), lambda: random.seed(3)],
+    ids=["new generator", "seed"],
 )
 def test_10_random_numbers_from_nowhere(w: Value, draw: Callable[[], float]) -> None:
-    """Numbers of the system, which cannot be drawn again, and seeds: an error."""
+    """Numbers of generators that are seeded by the system, which cannot be drawn again, and seeds: an error."""
 
     def step(x: float) -> Any:
         return w * x * draw()
 
     refused(RandomnessError, "outside of the step", step, 1.0, value=w)
+
+
+def test_10a_random_numbers_of_the_system(w: Value) -> None:
+    """Each call is plain Python, and draws its own."""
+    step = mgjit.compile(lambda x: w * x * _draw_from_system())
+    with pytest.warns(PlainWarning, match="SystemRandom.*outside of the step"):
+        drawn = [step(1.0).data for _ in range(5)]
+    assert len(set(drawn)) == 5
+    assert step.stats.plain_calls == 5
 
 
 def test_11_numpy_random(w: Value) -> None:
@@ -196,6 +208,64 @@ def test_67_numpy_scalars(w: Value) -> None:
     assert mgjit.compile(lambda x: w * x[0] * x[1])(both) == 6.0 * float(numpy.float32(0.1))
     flagged = mgjit.compile(lambda x, flag: w * x if flag else w)
     assert [float(flagged(3.0, numpy.bool_(True))), float(flagged(3.0, numpy.bool_(False)))] == [6.0, 2.0]
+
+
+_ASKED = [
+    "type(x).__name__", "x.__class__.__name__", "type(x).__module__", "repr(type(x))", "type(x) is float",
+    "type(x) in (int, float)", "isinstance(x, float)", "isinstance(x, (int, float))", "isinstance(x, int)",
+    "isinstance(x, (list, tuple))", "isinstance(x, type(y))", "type(x) is type(y)", "hasattr(x, 'dtype')",
+    "hasattr(x, 'item')",
+    "{float: 1, int: 2, list: 3}.get(type(x), 4)", "type(x[1:]).__name__", "x[:1]",
+]  # fmt: skip
+
+
+def _asked_about() -> list[Any]:
+    class Own(float):
+        """A number of the user's."""
+
+    class Flag(int):
+        """An int of the user's."""
+
+    found = [0.5, 3, True, Own(0.5), Flag(3), [0.5, 1.5], (1, 2), bytes(2), bytearray(2), array("d", [0.5, 1.5])]
+    found += [memoryview(b"ab"), array("B", b"ab"), [Own(0.5), Own(1.5)], [Flag(1), Flag(2)]]
+    if importlib.util.find_spec("numpy") is not None:
+        import numpy
+
+        kinds = (numpy.float64, numpy.float32, numpy.float16, numpy.longdouble, numpy.int64, numpy.uint8, numpy.bool_)
+        found += [kind(1) for kind in kinds] + [numpy.array(0.5), numpy.array(1)]
+        found += [numpy.array([0.5, 1.5], kind) for kind in ("f8", "f4", "i8", "u1", "?")]
+        found += [[kind(1), kind(2)] for kind in (numpy.float64, numpy.float32, numpy.int64)]
+    return found
+
+
+@pytest.mark.parametrize("asked", _ASKED)
+def test_67_what_an_argument_is(asked: str, w: Value, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that asks is told what plain Python says, whatever the argument stands for; so it is about elements."""
+    monkeypatch.delenv("MGJIT_REFUSE")
+    things = _asked_about()
+    for thing in things:
+        for text in ("x", "x[0]") if hasattr(thing, "__len__") and getattr(thing, "shape", (1,)) else ("x",):
+            step: Any = eval(f"lambda x, y: ({asked.replace('x[', text + '[').replace('(x', '(' + text)}, y * 2.0)")  # noqa: S307
+            results = []
+            for call in (step, mgjit.compile(step, background=False, verify="never")):
+                for y in (0.5, 1.5):
+                    try:
+                        results.append(repr(call(thing, y)).split(" at 0x")[0])
+                    except Exception as error:
+                        results.append(type(error).__name__)
+            assert results[:2] == results[2:], (thing, text)
+
+
+@pytest.mark.parametrize("other", ["float32(0.1)", "float16(0.1)", "longdouble(0.1)", "array(0.1)", "array(0.1, 'f4')"])
+@pytest.mark.parametrize("first", [0.5, 3])
+def test_67_numbers_of_numpys_that_come_later(first: float, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are not computed with as the floats and ints before them."""
+    numpy = pytest.importorskip("numpy")
+    monkeypatch.delenv("MGJIT_REFUSE")
+    step = mgjit.compile(lambda x: x * 3.0, background=False, verify="never")
+    number = eval(f"numpy.{other}", {"numpy": numpy})  # noqa: S307
+    assert [step(first) for _ in range(5)] == [first * 3.0] * 5
+    assert repr(step(number)) == repr(number * 3.0)
 
 
 def test_68_numpy_constants_in_the_step(w: Value) -> None:

@@ -145,7 +145,7 @@ def test_25_number_of_self(w: Value) -> None:
 
 
 def test_26_parameter_replaced_in_a_model() -> None:
-    """A Value that takes the place of another in a captured model is used after step.clear() (see world/guard.py)."""
+    """A Value that takes the place of another in a model is used after step.clear() (see surroundings/guard.py)."""
     model = nn.Neuron(2, nonlin=False)
     step = mgjit.compile(lambda x: model(x))
     step([1.0, 2.0])

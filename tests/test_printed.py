@@ -1,4 +1,4 @@
-"""docs/ir.md and docs/passes.md show what the passes and the printer make."""
+"""docs/ir.md, docs/passes.md and docs/how-it-works show what the passes and the printer make."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from mgjit.compiler.pipeline.order import PASSES
 from mgjit.ir.printer import print_program
-from mgjit.passes.order import PASSES
 from tests import printed
 from tests.lowering import STAGES
 from tests.nests import random_choosing, random_program
 
 pytestmark = pytest.mark.once
 
-IR, PASSES_MD = (document.read_text(encoding="utf-8") for document in printed.DOCUMENTS)
+IR, PASSES_MD, _ = (document.read_text(encoding="utf-8") for document in printed.DOCUMENTS)
 
 
 @pytest.mark.parametrize("document", printed.DOCUMENTS, ids=lambda path: path.name)
@@ -26,7 +26,7 @@ def test_01_every_block_is_true(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     filled = printed.filled(text)
     assert filled == text
-    assert filled.count("```") > 20
+    assert filled.count("```") >= 10
 
 
 def test_02_a_block_that_is_not_true() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgjit.record.leaks import Traced
+from mgjit.engine.leaks import Traced
 from tests.remains import living_traced, path_to
 
 

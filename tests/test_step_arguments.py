@@ -15,7 +15,7 @@ import pytest
 
 import mgjit
 from mgjit import Value
-from mgjit.errors import ArgumentError
+from mgjit.errors import ArgumentError, PlainWarning
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
@@ -150,13 +150,27 @@ def test_13_numpy(w: Value, backend: str) -> None:
     float_of = lambda number: number * 1.0  # noqa: E731
     step = mgjit.compile(backend=backend)(plain)
     base = numpy.arange(24).reshape(4, 6)
-    for traces, kind in enumerate(("u1", "i2", "u4", "i8", "f4", "f8", "?"), 1):
+    for traces, kind in enumerate(("u1", "i2", "u4", "i8", "f8", "?"), 1):
         whole = base.astype(kind)
         for x in (whole[:2, :3], whole[::2, ::2], whole.T[1:3, 1:4], numpy.asfortranarray(whole[1:3, 2:5])):
             assert bits(step(x)) == bits(plain(x.astype(float)))
         assert step.stats.traces == traces
     step(base[:3, :3].astype("u1"))
     assert step.stats.retraces[-1] == "x was ndarray of 2 x 3 '?', is ndarray of 3 x 3 'B'"
+
+
+def test_13_floats_of_fewer_bits(w: Value) -> None:
+    """Values take them as they are; what plain floats and they make is rounded by numpy, and left to it."""
+    numpy = pytest.importorskip("numpy")
+    of_values, of_floats = (lambda x: w * x[0] + w * x[1]), (lambda x: (0.1 * x[0]) * (x[1] + 0.3))
+    x = numpy.array([0.1, 0.7], numpy.float32)
+    step = mgjit.compile(of_values)
+    assert bits(step(x)) == bits(of_values(x))
+    assert step.stats.calls == 1
+    rounded = mgjit.compile(of_floats)
+    with pytest.warns(PlainWarning, match="numpy.float32"):
+        assert repr(rounded(x)) == repr(of_floats(x))
+    assert rounded.stats.calls == 0
 
 
 def test_14_a_buffer_changed_between_calls(w: Value) -> None:

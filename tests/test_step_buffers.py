@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.runtime.stats import Stats
 
 pytestmark = pytest.mark.filterwarnings("ignore::mgjit.errors.BackendWarning")
 
@@ -30,7 +31,7 @@ def _outcome(function: Callable[..., Any], arguments: list[Any]) -> Any:
         return next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins" and kind.__base__)
 
 
-def _as_python(function: Callable[..., Any], make: Callable[[], list[Any]], calls: int = 5) -> mgjit.stats.Stats:
+def _as_python(function: Callable[..., Any], make: Callable[[], list[Any]], calls: int = 5) -> Stats:
     """Call a step plain and compiled, over buffers that stay; returns the statistics."""
     step = mgjit.compile(function)
     wanted, got = make(), make()
@@ -85,7 +86,7 @@ def test_ints_of_64_bits_stay_ints() -> None:
 @pytest.mark.parametrize(
     "buffer",
     [array("f", [1, 2, 3]), array("q", [1, 2, 3]), bytearray(b"abc"), b"abc", memoryview(b"abc"), array("i", [1, 2])],
-    ids=repr,
+    ids=lambda buffer: type(buffer).__name__,
 )
 def test_what_only_python_knows_is_done_by_python(buffer: Any) -> None:
     _as_python(_assign, lambda: [buffer if isinstance(buffer, memoryview) else copy.copy(buffer)])
@@ -301,3 +302,19 @@ class TestNumpy:
         assert float(step(memory[:2], memory[2:], 0.5)) == 4.0
         assert float(step(memory[:2], memory[0:3], 0.25)) == 0.5
         assert (step.stats.calls, step.stats.plain_calls) == (1, 1)
+
+
+def test_a_scalar_of_numpy_as_an_index_is_known_by_its_value() -> None:
+    """Where a table is a buffer: each index is a structure, and the trace that finds so has an end."""
+    numpy = pytest.importorskip("numpy")
+    table, wanted = numpy.zeros((3, 2)), numpy.zeros((3, 2))
+
+    def step(table: Any, row: Any, x: float) -> Any:
+        table[row][1] += x
+        return table[row][1]
+
+    compiled = mgjit.compile(background=False)(step)
+    for row in numpy.array([2, 0, 2, 1]):
+        assert repr(compiled(table, row, 0.5)) == repr(step(wanted, row, 0.5))
+    assert (table == wanted).all()
+    assert compiled.stats.calls == 4

@@ -9,7 +9,7 @@ import pytest
 
 import mgjit
 from mgjit import Value
-from mgjit.call.known import KnownNode
+from mgjit.tracing.call.known import KnownNode
 
 COUNT = 40
 

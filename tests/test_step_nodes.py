@@ -95,7 +95,7 @@ CLASSES = [Value, Tuples, Closures, Slots]
 CALLS = 80
 
 
-def _play(kind: Any, make_step: Callable[[list[Any]], Any], arguments: Callable[..., Any]) -> mgjit.stats.Stats:
+def _play(kind: Any, make_step: Callable[[list[Any]], Any], arguments: Callable[..., Any]) -> mgjit.runtime.stats.Stats:
     """Call a step plain and compiled with fresh nodes at every call; compare all numbers; returns the statistics."""
     outcomes = []
     for decorate in (lambda f: f, mgjit.compile):

@@ -13,8 +13,8 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit.ir.program import Load, Node, Statement, TargetChoice, walk
-from mgjit.lowering import Lowering
-from mgjit.passes.rewrite import operand_arrays
+from mgjit.ir.rewrite import operand_arrays
+from mgjit.step.lowering import Lowering
 from tests.lowering import bits, numbers
 
 #: A step with the arguments of a call.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mgjit.record.leaks import is_traced
+from mgjit.engine.leaks import is_traced
 
 CLASS = """\
 class P:
@@ -154,4 +154,5 @@ def test_01_parameters_anywhere(place: str, kind: str, tmp_path: Path) -> None:
         assert step(x) == plain["step"](x)
         assert [(p.data, p.grad) for p in compiled["get"]()] == [(p.data, p.grad) for p in plain["get"]()]
         assert not any(is_traced(number) for p in compiled["get"]() for number in (p.data, p.grad))
-    assert step.stats.plain_calls <= 1  # queues are locked and unlocked
+    if not place.lower().startswith("weak"):  # whatever else keeps what these refer to may let go of it
+        assert step.stats.plain_calls == 0

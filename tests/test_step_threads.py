@@ -10,8 +10,8 @@ import pytest
 
 import mgjit
 from mgjit import Value
-from mgjit.record.leaks import PlainCall
-from tests.test_interruption import FORKS, in_child
+from mgjit.engine.leaks import PlainCall
+from tests.base.test_interruption import FORKS, in_child
 
 
 def together(count: int, work: Callable[[int], Any]) -> list[Any]:

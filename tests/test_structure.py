@@ -1,6 +1,7 @@
-"""What imports what: no circles among modules, and none among the rooms in which a step is traced.
+"""What imports what: no circles among modules, and each folder imports only from those below it.
 
-Counted is what runs when a module is imported; imports inside of functions and under TYPE_CHECKING are not.
+For circles, what runs when a module is imported counts.  For the order of folders, every import does: also inside of
+functions, and under TYPE_CHECKING.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ NAMES = {
 Graph = Mapping[str, set[str]]
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """What runs when a module is imported."""
-    pending: list[ast.stmt] = list(tree.body)
+def _imports(tree: ast.AST, everywhere: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """All imports of a module, or those that run when it is imported."""
+    pending = [tree]
     while pending:
         node = pending.pop()
-        yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif everywhere:
+            pending += ast.iter_child_nodes(node)
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             pending += node.orelse
-        elif isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While, ast.ClassDef)):
-            for name in ("body", "orelse", "finalbody"):
-                pending += getattr(node, name, [])
-            for handler in getattr(node, "handlers", []):
-                pending += handler.body
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            pending += ast.iter_child_nodes(node)
 
 
-def _imported(name: str, path: Path) -> set[str]:
+def _imported(name: str, path: Path, everywhere: bool) -> set[str]:
     """The modules of the package that a module imports."""
     parents = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: set[str] = set()
-    for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _imports(ast.parse(path.read_text(encoding="utf-8")), everywhere):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = parents[: len(parents) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             inner = {f"{module}.{alias.name}" for alias in node.names} & NAMES.keys()
@@ -72,36 +73,49 @@ def _circle(graph: Graph) -> list[str]:
     return next(filter(None, (visit(name, []) for name in sorted(graph))), [])
 
 
-MODULES: Graph = {name: _imported(name, path) for name, path in NAMES.items()}
+MODULES: Graph = {name: _imported(name, path, everywhere=False) for name, path in NAMES.items()}
+EVERYWHERE: Graph = {name: _imported(name, path, everywhere=True) for name, path in NAMES.items()}
+
+#: All folders, and the files at the top, bottom up: each imports only from those before it (docs/architecture.md).
+ORDER = (
+    "_typing", "_version", "errors", "base", "engine", "ir", "memory",
+    "compiler/toolchain", "compiler/cache", "compiler/roll", "compiler/lift", "compiler/lengths", "compiler/simplify",
+    "compiler/schedule", "compiler/pipeline", "compiler/codegen/mathematics", "compiler/codegen", "compiler/build",
+    "compiler", "tensor", "optim", "nn",
+    "tracing/record", "tracing/surroundings", "tracing/source", "tracing/draws", "tracing/autograd", "tracing/call",
+    "tracing/copies", "tracing/tracer", "tracing",
+    "runtime", "verification", "kernels/building", "kernels/first_calls", "kernels", "kernels/side_by_side",
+    "export", "report", "step", "parallel", "frozen", "distributed", "script", "data", "public", "__init__", "cli",
+    "__main__",
+)  # fmt: skip
 
 
-#: What a trace is made in: a room imports only from those before it.
-ROOMS = ("record", "world", "source", "draws", "autograd", "call", "trace")
-
-
-def _rooms() -> dict[tuple[str, str], set[str]]:
-    """Which rooms import from which, and the modules that do."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for name, imported in MODULES.items():
-        for other in imported:
-            one, two = (".".join(module.split(".")[1:2]) for module in (name, other))
-            if one != two and {one, two} <= {*ROOMS}:
-                found.setdefault((one, two), set()).add(f"{name} -> {other}")
-    return found
+def _place(name: str) -> str:
+    """The folder of a module, or itself where it lies at the top."""
+    path = NAMES[name].relative_to(ROOT)
+    return path.parent.as_posix() if len(path.parts) > 1 else path.stem
 
 
 def test_01_modules_import_without_circles() -> None:
     assert len(MODULES) > 150
-    assert MODULES["mgjit.step"] >= {"mgjit.kernels", "mgjit.runtime.kernel"}
+    assert MODULES["mgjit.step.step"] >= {"mgjit.kernels.kernels", "mgjit.runtime.kernel"}
     assert _circle(MODULES) == []
 
 
-def test_02_rooms_import_without_circles() -> None:
-    """In the order in which a trace uses them."""
-    found = _rooms()
-    assert ("trace", "world") in found
-    wrong = {pair: edges for pair, edges in found.items() if ROOMS.index(pair[0]) < ROOMS.index(pair[1])}
-    assert wrong == {}
+def test_02_each_folder_imports_only_from_those_below_it() -> None:
+    """At import time, inside of functions, and under TYPE_CHECKING."""
+    assert "mgjit.export.exporter" in EVERYWHERE["mgjit.step.looking"] - MODULES["mgjit.step.looking"]
+    wrong = [
+        f"{name} -> {other}"
+        for name, imported in EVERYWHERE.items()
+        for other in imported
+        if ORDER.index(_place(other)) > ORDER.index(_place(name))
+    ]
+    assert wrong == []
+
+
+def test_02_all_folders_have_their_place() -> None:
+    assert sorted(ORDER) == sorted({*map(_place, NAMES)})
 
 
 def test_03_circles_are_found() -> None:
@@ -109,10 +123,10 @@ def test_03_circles_are_found() -> None:
     assert _circle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_04_a_room_can_be_imported_first(room: str) -> None:
+@pytest.mark.parametrize("folder", sorted({place.split("/")[0] for place in ORDER} - {"__init__", "__main__"}))
+def test_04_a_folder_can_be_imported_first(folder: str) -> None:
     """In a process that has imported nothing else of the package, its last module first."""
-    modules = [module for module in NAMES if module.startswith(f"mgjit.{room}.")]
+    modules = [module for module in NAMES if f"{module}.".startswith(f"mgjit.{folder}.")]
     assert modules
     work = "; ".join(f"importlib.import_module({module!r})" for module in reversed(modules))
     subprocess.run([sys.executable, "-c", f"import importlib; {work}"], check=True, cwd=ROOT.parent)

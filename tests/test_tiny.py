@@ -150,6 +150,6 @@ def test_06_another_process_compiles_nothing(tmp_path: Path) -> None:
 
 
 def _has_compiler() -> bool:
-    from mgjit.toolchain import compilers
+    from mgjit.compiler.toolchain import compilers
 
     return compilers.find() is not None

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from bench import references, workloads
 from bench.peers.common import Form, Problem, Unsupported
-from mgjit.toolchain import compilers
+from mgjit.compiler.toolchain import compilers
 
 PACKAGES = ("xxhash", "platformdirs", "tqdm", "cffi")
 

@@ -4,8 +4,8 @@ import os
 import random
 
 import mgjit
+from mgjit import data as datasets
 from mgjit import nn
-from mgjit.cli import datasets
 
 STEPS = int(os.environ.get("STEPS", "200"))
 BATCH = 4

@@ -21,14 +21,14 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
-from mgjit import settings
-from mgjit.cache import about, files, sweep, usage
-from mgjit.cache.directories import Candidate, survey
-from mgjit.cache.entry import ContentError, read_entry, read_metadata
-from mgjit.cache.store import SUFFIX
-from mgjit.cli.text import STATES, age_text, printable, size_text
+from mgjit.base import files, settings
+from mgjit.base.directories import Candidate, survey
+from mgjit.cli.text import STATES, age_text, counted, printable, program, show_help, size_text
+from mgjit.compiler.cache import about, sweep, usage
+from mgjit.compiler.cache.entry import ContentError, read_entry, read_metadata
+from mgjit.compiler.cache.store import SUFFIX
 
 SUMMARY = "inspect the disk cache, verify it, delete entries"
 
@@ -55,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands of `cache` and their options."""
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", help="print JSON, for programs")
-    commands = parser.add_subparsers(title="commands", dest="action", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", dest="action", metavar="COMMAND")
+    parser.set_defaults(action=lambda _: show_help(parser))
     for name, action, text in (
         ("info", info, "where it is, how large, hits and misses of all processes"),
         ("list", list_entries, "every entry, the last used first"),
@@ -67,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             name,
             help=text,
             description=f"{text[0].upper()}{text[1:]}.",
-            epilog=f"example: python -m mgjit cache {name} {_EXAMPLES[name]}".rstrip(),
+            epilog=f"example: {program()} cache {name} {_EXAMPLES[name]}".rstrip(),
             parents=[shared],
         )
         command.set_defaults(action=action)
@@ -108,11 +109,12 @@ def info(arguments: argparse.Namespace) -> int:
     }
     if arguments.json:
         return _print_json(report)
+    looked_up = f"{_hits(total.hits)}, {counted(total.misses, 'miss', 'misses')}"
     rows = [("directory", f"{one.name}: {STATES.get(one.state) or f'not used: {one.reason}'}") for one in candidates]
     rows += [
         ("entries", f"{len(entries):,}, {size_text(report['bytes'])} of at most {size_text(limit)}"),
-        ("lookups", f"{total.hits:,} hits, {total.misses:,} misses, in all processes that have ended"),
-        ("written", f"{total.puts:,} entries; {total.corrupt:,} were found damaged and deleted"),
+        ("lookups", f"{looked_up}, in all processes that have ended"),
+        ("written", f"{counted(total.puts, 'entry', 'entries')}; found damaged and deleted: {total.corrupt:,}"),
     ]
     if entries:
         now = time.time()
@@ -141,7 +143,7 @@ def list_entries(arguments: argparse.Namespace) -> int:
             ]
         )
     if not found:
-        print("There are no entries.")
+        print("There is no entry.")
         return 0
     if arguments.verbose:
         for entry, said in found:
@@ -190,7 +192,8 @@ def verify(arguments: argparse.Namespace) -> int:
         for entry, reason in rows:
             print(printable(f"{entry.path}: {kind}: {reason}{'; deleted' if entry in deleted else ''}"))
     good = len(entries) - len(damaged) - len(unreadable)
-    print(f"{good:,} of {len(entries):,} entries are intact.")
+    verb = "is" if good == 1 else "are"
+    print(f"{good:,} of {counted(len(entries), 'entry', 'entries')} {verb} intact.")
     if len(damaged) > len(deleted):
         print("Damaged entries are never loaded; they are rebuilt when needed. --delete deletes them.")
     return 1 if damaged or unreadable else 0
@@ -200,12 +203,10 @@ def clear(arguments: argparse.Namespace) -> int:
     """`cache clear`."""
     entries = _entries()
     size = sum(entry.size for entry in entries)
-    if entries and not arguments.yes and sys.stdin is not None and sys.stdin.isatty():
-        places = " and ".join(sorted({os.path.dirname(entry.path) for entry in entries}))
-        print(printable(f"Delete {len(entries):,} entries ({size_text(size)}) in {places}? [y/N] "), end="", flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            print("Nothing was deleted.")
-            return 1
+    to_people = sys.stderr if arguments.json else sys.stdout
+    if entries and not arguments.yes and not _is_confirmed(entries, size, to_people):
+        print("Nothing was deleted.", file=to_people)
+        return 1
     deleted = [entry for entry in entries if _delete(entry.path)]
     for directory in _directories():
         with contextlib.suppress(OSError):
@@ -215,10 +216,21 @@ def clear(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json({"deleted": len(deleted), "bytes": freed, "left": len(entries) - len(deleted)})
     else:
-        print(f"{len(deleted):,} entries deleted, {size_text(freed)}.")
+        print(f"{counted(len(deleted), 'entry', 'entries')} deleted, {size_text(freed)}.")
         if len(deleted) < len(entries):
             print(f"{len(entries) - len(deleted):,} could not be deleted.")
     return 0 if len(deleted) == len(entries) else 1
+
+
+def _is_confirmed(entries: list[Found], size: int, to_people: TextIO) -> bool:
+    """Ask whether to delete all entries.  The answer may come from a pipe; where there is none, it is no."""
+    places = " and ".join(sorted({os.path.dirname(entry.path) for entry in entries}))
+    question = f"Delete {counted(len(entries), 'entry', 'entries')} ({size_text(size)}) in {places}? [y/N] "
+    print(printable(question), end="", file=to_people, flush=True)
+    answer = sys.stdin.readline() if sys.stdin is not None else ""
+    if not answer.endswith("\n") or not sys.stdin.isatty():  # where nobody has typed a line, the question has no end
+        print(file=to_people)
+    return answer.strip().lower() in ("y", "yes")
 
 
 def collect(arguments: argparse.Namespace) -> int:
@@ -238,7 +250,7 @@ def collect(arguments: argparse.Namespace) -> int:
     kept = sum(entry.size for entry in left)
     if arguments.json:
         return _print_json({"deleted": entries, "bytes": size, "left": len(left), "left_bytes": kept, "limit": limit})
-    print(f"{entries:,} entries deleted, {size_text(size)}; {len(left):,} are left, {size_text(kept)}.")
+    print(f"{counted(entries, 'entry', 'entries')} deleted, {size_text(size)}; {len(left):,} left, {size_text(kept)}.")
     return 0
 
 
@@ -288,18 +300,24 @@ def _details(entry: Found, said: dict[str, Any], hits: int, now: float) -> Itera
     yield "step", str(said.get("step", "unknown: the entry is damaged, or was not written by mgjit"))
     yield "file", entry.path
     yield "size", size_text(entry.size)
-    yield "used", f"{age_text(now - entry.used)} ago, {hits:,} hits"
+    yield "used", f"{age_text(now - entry.used)} ago, {_hits(hits)}"
     if isinstance(said.get("created"), (int, float)):
         date = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(said["created"]))
-        yield "built", f"{date}, in {said.get('seconds', '?')} s, by mgjit {said.get('mgjit')} on {said.get('python')}"
-        yield "compiler", f"{said.get('compiler')} ({said.get('version')})"
-        yield "flags", str(said.get("flags"))
+        took = f", in {said['seconds']} s" if said.get("seconds") is not None else ""
+        yield "built", f"{date}{took}, by mgjit {said.get('mgjit', '?')} on {said.get('python', '?')}"
+        if said.get("compiler"):  # what has been compared with plain Python has none of its own
+            yield "compiler", f"{said['compiler']} ({said.get('version', '?')})"
+            yield "flags", str(said.get("flags", "?"))
     processor, parts = said.get("processor"), said.get("key")
     if isinstance(processor, dict):
         names = processor.get("flags")
         yield "processor", f"{processor.get('model')}: {' '.join(map(str, names if isinstance(names, list) else []))}"
     for name, part in parts.items() if isinstance(parts, dict) else ():
         yield f"key: {name}", str(part).replace("\n", " | ") or "-"
+
+
+def _hits(number: int) -> str:
+    return counted(number, "hit", "hits")
 
 
 def _print_rows(rows: Iterable[tuple[str, str]], indent: str = "") -> None:

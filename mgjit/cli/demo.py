@@ -19,8 +19,11 @@ from typing import Any, Callable
 from tqdm import tqdm
 
 import mgjit
-from mgjit import nn, settings
-from mgjit.cli import curve, datasets
+from mgjit import data as datasets
+from mgjit import nn
+from mgjit.base import settings
+from mgjit.cli import curve
+from mgjit.cli.text import program
 from mgjit.errors import MgjitError
 
 SUMMARY = "train a digits classifier, interpreted and compiled, and compare"
@@ -38,6 +41,7 @@ class DemoError(MgjitError, RuntimeError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `demo`."""
+    parser.epilog = f"example: {program()} demo --epochs 5 --plot loss.png"
     parser.add_argument("--data", choices=sorted(_SIZES), default="digits", help="what to train on (default: digits)")
     parser.add_argument("--path", type=Path, metavar="DIR", help="the folder with the MNIST IDX files, .gz or not")
     parser.add_argument("--epochs", type=_positive_int, help="passes over the images (default: 20; mnist: 3)")
@@ -153,7 +157,7 @@ def describe(stats: Any) -> str:
     return "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
 
 
-def _load(arguments: argparse.Namespace) -> datasets.Dataset:
+def _load(arguments: argparse.Namespace) -> datasets.Images:
     if arguments.data == "digits":
         if arguments.path is not None:
             raise datasets.DatasetError("--path is for --data mnist; the digits are part of the package")
@@ -176,7 +180,7 @@ def _rows(split: datasets.Split, indices: Sequence[int]) -> list[tuple[bytes, in
 def _train(
     step: Step,
     predict: Callable[[bytes], Any],
-    data: datasets.Dataset,
+    data: datasets.Images,
     losses: list[float],
     epochs: int,
     arguments: argparse.Namespace,

@@ -14,15 +14,14 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from mgjit import settings
 from mgjit._version import __version__
-from mgjit.cache.directories import Candidate
-from mgjit.cache.directories import survey as survey_directories
-from mgjit.cache.store import SUFFIX
-from mgjit.cache.sweep import entries
-from mgjit.cli.text import STATES, printable, size_text
-from mgjit.runtime import ffi
-from mgjit.toolchain import compilers
+from mgjit.base import ffi, settings
+from mgjit.base.directories import Candidate
+from mgjit.base.directories import survey as survey_directories
+from mgjit.cli.text import STATES, printable, program, size_text
+from mgjit.compiler.cache.store import SUFFIX
+from mgjit.compiler.cache.sweep import entries
+from mgjit.compiler.toolchain import compilers
 from mgjit.verification.trial import is_tested, trials_after_the_first
 
 SUMMARY = "report what is found on this machine, and why something is not used"
@@ -48,6 +47,7 @@ Row = tuple[str, str]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`doctor` has no options."""
+    parser.epilog = f"example: {program()} doctor"
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,19 +12,31 @@ from collections.abc import Sequence
 
 from mgjit._version import __version__
 from mgjit.cli import cache, demo, doctor, run
+from mgjit.cli.text import program, show_help
 from mgjit.errors import MgjitError
 
+_EPILOG = """\
+examples:
+    mgjit demo                  see it work, in half a minute
+    mgjit run train.py          run a script, its training loops compiled
+    mgjit doctor                see which compiler is used, and why
+    mgjit cache info            see what is kept on disk
+    mgjit COMMAND --help        all about a command
+
+`mgjit` and `python -m mgjit` are the same."""
 COMMANDS = {"demo": demo, "run": run, "doctor": doctor, "cache": cache}
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = argparse.ArgumentParser(
-        prog="python -m mgjit",
+        prog=program(),
         description="Training steps in plain scalar Python, run as C, bit for bit the same numbers.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mgjit {__version__}")
-    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for name, module in COMMANDS.items():
         command = commands.add_parser(
             name,
@@ -34,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
         )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
+    parser.set_defaults(run=lambda _: show_help(parser))
     return parser
 
 

@@ -10,6 +10,7 @@ Output, numbers, files, tracebacks and the exit code are those of `python train.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from types import SimpleNamespace
@@ -26,9 +27,7 @@ SUMMARY = "run a script that knows nothing of mgjit: its training loops become c
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.usage = (
-        "python -m mgjit run [-h] [--loop FILE:LINE] [--eager] [--explain] [--report FILE] script.py [arguments]"
-    )
+    parser.usage = "%(prog)s [-h] [--loop FILE:LINE] [--eager] [--explain] [--report FILE] script.py [arguments]"
     parser.add_argument(
         "--loop",
         action="append",
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace | SimpleNamespace) -> int:
     """Run the script; returns its exit code."""
-    from mgjit.script.load import run_script
+    from mgjit.script.load import INTERRUPTED, end_by_interruption, run_script
     from mgjit.script.report import Report
     from mgjit.script.section import Watching
 
@@ -59,17 +58,19 @@ def run(arguments: argparse.Namespace | SimpleNamespace) -> int:
         return 2
     Watching.is_eager = arguments.eager
     try:
-        return run_script(arguments.script, arguments.arguments, lines, report)
+        code = run_script(arguments.script, arguments.arguments, lines, report)
     finally:
         if arguments.explain:
-            sys.stdout.flush()
-            print(report.text(), file=sys.stderr)
+            with contextlib.suppress(Exception):  # the script may have closed either
+                sys.stdout.flush()
+                print(report.text(), file=sys.stderr, flush=True)
         if arguments.report:
             _write(report, arguments.report)
+    return end_by_interruption() if code == INTERRUPTED else code
 
 
 def _write(report: Report, path: str) -> None:
-    from mgjit.report.script import write_report
+    from mgjit.script.report_page import write_report
 
     try:
         write_report(report, path)
@@ -103,8 +104,10 @@ def main(words: list[str]) -> int:
         return run(SimpleNamespace(script=script, arguments=others, loop=None, report=None, **chosen))
     import argparse
 
+    from mgjit.cli.text import program
+
     parser = argparse.ArgumentParser(
-        prog="python -m mgjit run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"{program()} run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_arguments(parser)
     return run(parser.parse_args(words))

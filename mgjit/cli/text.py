@@ -1,10 +1,12 @@
-"""Formatting of sizes, ages, and text from other programs."""
+"""Formatting of sizes, ages, counts, help, and text from other programs."""
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 
-#: What the state of a candidate directory means, in words (cache/directories.py).
+#: What the state of a candidate directory means, in words (base/directories.py).
 STATES = {
     "used": "used",
     "read-only": "read, never written: it is read-only",
@@ -13,6 +15,22 @@ STATES = {
 }
 
 _AGES = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86400.0, 3600.0, "h"))
+
+
+def program() -> str:
+    """How the command line was called."""
+    return "mgjit" if os.path.basename(sys.argv[0]).startswith("mgjit") else "python -m mgjit"
+
+
+def show_help(parser: argparse.ArgumentParser) -> int:
+    """What a command without the part that it needs answers; returns the exit code."""
+    print(parser.format_help(), end="")
+    return 0
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """A number of things, such as "1 entry"."""
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def size_text(size: float) -> str:

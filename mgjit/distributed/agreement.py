@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import xxhash
 
-from ..draws.plan import restore_state
 from ..errors import RanksDifferError, user_location
 from ..runtime.kernel import Kernel
+from ..tracing.draws.plan import restore_state
 from ..verification.holders import Storage, described
 from ..verification.snapshot import Snapshot
 from .ranks import Alone, on_all_ranks

@@ -8,7 +8,7 @@
 4. Every so many calls the ranks compare what they have, before anything is changed.
 5. The sums, divided by the number of rows, become the gradients, and each rank runs the update.
 
-docs/distributed.md defines the numbers in plain Python.
+docs/howto/machines.md defines the numbers in plain Python.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from os import PathLike, fspath
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from .._version import __version__
-from ..cache.key import generator_version
-from ..call.columns import Columns, read_columns
-from ..decorator import compile as compile_step
+from ..base.tracebacks import with_short_tracebacks
+from ..compiler.cache.key import generator_version
 from ..errors import (
     ArgumentError,
     ArgumentValueError,
@@ -34,8 +33,9 @@ from ..errors import (
     described,
     user_location,
 )
-from ..step import CompiledStep
-from ..tracebacks import with_short_tracebacks
+from ..step.decorator import compile as compile_step
+from ..step.step import CompiledStep
+from ..tracing.call.columns import Columns, read_columns
 from . import agreement, checkpoint
 from .ranks import Alone, on_all_ranks, ranks_of
 from .rows import digest, part_of, row_as_bytes, row_of_bytes

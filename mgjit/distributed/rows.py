@@ -10,11 +10,11 @@ from typing import Any
 
 import xxhash
 
-from ..call.columns import BufferColumn, Column, Columns, ItemsColumn, NumbersColumn, SameColumn, StackedColumn
-from ..call.inputs import BufferNode, NumberNode, NumbersNode
-from ..call.node import Node
-from ..call.plan import ArgumentPlan
 from ..errors import ArgumentError, user_location
+from ..tracing.call.columns import BufferColumn, Column, Columns, ItemsColumn, NumbersColumn, SameColumn, StackedColumn
+from ..tracing.call.inputs import BufferNode, NumberNode, NumbersNode
+from ..tracing.call.node import Node
+from ..tracing.call.plan import ArgumentPlan
 
 
 def part_of(columns: Columns, low: int, high: int) -> Columns:

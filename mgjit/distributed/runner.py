@@ -19,14 +19,14 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .. import settings
-from ..call.columns import Columns
-from ..call.results import averaged, constants
-from ..call.rows import Rows, pack_rows
+from ..base import settings
 from ..errors import ColumnError, SeparationError, user_location
-from ..runtime.buffers import Moved
+from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
-from ..step import CompiledStep
+from ..step.step import CompiledStep
+from ..tracing.call.columns import Columns
+from ..tracing.call.results import averaged, constants
+from ..tracing.call.rows import Rows, pack_rows
 from .rows import part_of, row_inputs
 from .sums import Part, RowSums, parts_of
 
@@ -89,6 +89,9 @@ class BatchRunner:
                 return kernel
             try:
                 self._adopt(kernel, columns)
+                is_due = kernel.trial is not None and kernel.trial.is_due()
+                if is_due and not self._step._compare_phases(self._kernels, kernel, arguments):
+                    continue  # by which it is refused
                 return kernel
             except Moved:
                 self._kernels.forget(kernel)

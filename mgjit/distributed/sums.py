@@ -7,22 +7,30 @@
 3. `add_rows` runs forward and backward for each row, and adds these parts and the outputs to a block of sums: in C, by
    an entry of the generated code (codegen/entries.py), or in Python.
 4. `write_mean` divides the sums, and writes them into the gradients of the step.
+5. Of the first rows, and of some later ones, what the entries for rows, sums and means do is compared with the phases,
+   row by row, and sums in Python.  If it is not the same, that is what is done from then on.
 """
 
 from __future__ import annotations
 
+import functools
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import add, truediv
 from typing import Any, NamedTuple
 
-from ..call.rows import Rows
+from ..base import ffi
 from ..errors import SeparationError, user_location
-from ..runtime import ffi
-from ..runtime.buffers import ParameterStorage, aligned_zeros
+from ..memory.buffers import ParameterStorage, aligned_zeros
 from ..runtime.kernel import Kernel
 from ..runtime.loop import in_chunks, moving_inputs
+from ..tracing.call.rows import Rows
+from ..verification.comparison import is_same
+from ..verification.loops import copied
+
+#: How many rows are compared with others.
+_COMPARED = 3
 
 
 class Part(NamedTuple):
@@ -96,6 +104,7 @@ class RowSums:
         if self._outputs:
             self._plan.append((kernel.slot("output", 0), 0, len(self._outputs), 0))
         self.length = sum(length for _, _, length, _ in self._plan)
+        self._by_c = True
 
     def _region(self, storage: ParameterStorage) -> int:
         for region, own in enumerate(self._kernel.parameters):
@@ -115,11 +124,42 @@ class RowSums:
             sums: as from `new`.
             draws: the random numbers that the rows draw, one row behind the other.
         """
-        if rows.count:
-            kind = _PythonSums if self._kernel.code.library is None else _NativeSums
-            runner = kind(self._kernel, rows, sums, draws, self)
-            for _ in in_chunks(self._kernel, runner, rows.count):
-                pass
+        kernel, trial = self._kernel, self._kernel.loop_trial
+        if not rows.count:
+            return
+        kind: Any = _PythonSums if kernel.code.library is None else _NativeSums
+        if kernel.code.library is not None and trial is not None and not trial.passes(rows.count):
+            count = min(rows.count, _COMPARED)
+            self._by_c = trial.judges(count, lambda: self._difference(rows, count, draws))
+            kind = kind if self._by_c else _PhaseSums
+        runner = kind(kernel, rows, sums, draws, self)
+        for _ in in_chunks(kernel, runner, rows.count):
+            pass
+
+    def _difference(self, rows: Rows, count: int, draws: array[float] | None) -> str:
+        """How C adds up the first rows differently from Python, in words; empty if it does not."""
+        some = rows.between(0, count)
+        drawn = None if draws is None else draws[: count * (len(draws) // rows.count)]
+        by_c, by_phases = self.new(1), self.new(1)
+        _NativeSums(self._kernel, some, by_c, drawn, self).run(count)
+        _PhaseSums(self._kernel, some, by_phases, drawn, self).run(count)
+        found: list[tuple[str, Any, Any]] = [("sum", by_c, by_phases)]
+        doubled = by_c[:]
+        self._add_in_c(doubled, by_c)
+        found.append(("sum of sums", doubled, array(self._format, map(add, by_c, by_c))))
+        slots = {slot for slot, *_ in self._plan}
+        ours, theirs = (
+            {k: copied(self._kernel.buffers[k]).cast("B").cast(self._format) for k in slots} for _ in range(2)
+        )
+        self._write_mean_in_c(by_c, count, ours)
+        self._write_mean_in_python(by_c, count, theirs)
+        found += [("mean", ours[slot], theirs[slot]) for slot in slots]
+        for what, one, other in found:
+            different = [k for k, (x, y) in enumerate(zip(one, other)) if not is_same(x, y)]
+            if different:
+                k = different[0]
+                return f"number {k} of the {what} is {other[k]!r} in single calls, and {one[k]!r} in a batch"
+        return ""
 
     def memory(self) -> list[tuple[int, Any]]:
         """The slots of private memory, with that memory."""
@@ -129,10 +169,14 @@ class RowSums:
 
     def add(self, sums: array[float], others: array[float]) -> None:
         """Add other sums, and what lies behind them, to sums."""
-        library = self._kernel.code.library
-        if library is None:
+        if self._kernel.code.library is None or not self._by_c:
             sums[:] = array(self._format, map(add, sums, others))
-            return
+        else:
+            self._add_in_c(sums, others)
+
+    def _add_in_c(self, sums: array[float], others: array[float]) -> None:
+        library = self._kernel.code.library
+        assert library is not None
         block = ffi.PointerBlock(3)
         for number, memory in enumerate((sums, others, array("q", [len(sums)]))):
             block.set(number, memory)
@@ -141,17 +185,29 @@ class RowSums:
     def write_mean(self, sums: array[float], count: int) -> None:
         """Write the sums, divided by the number of rows, into the gradients and the outputs of the kernel."""
         kernel = self._kernel
-        if kernel.code.library is not None:
-            block = ffi.PointerBlock(4)
-            block.set_block(0, kernel.pointer_block())
-            for number, memory in enumerate((self.numbers(0, []), sums, array("d", [count])), 1):
-                block.set(number, memory)
-            kernel.code.library.function("mgjit_mean")(block)
-            return
+        memory = {slot: kernel.buffers[slot] for slot, *_ in self._plan}
+        if kernel.code.library is None or not self._by_c:
+            self._write_mean_in_python(sums, count, memory)
+        else:
+            self._write_mean_in_c(sums, count, memory)
+
+    def _write_mean_in_c(self, sums: array[float], count: int, memory: Mapping[int, Any]) -> None:
+        library = self._kernel.code.library
+        assert library is not None
+        step = self._kernel.pointer_block()
+        for slot, buffer in memory.items():
+            step.set(slot, buffer)
+        block = ffi.PointerBlock(4)
+        block.set_block(0, step)
+        for number, numbers in enumerate((self.numbers(0, []), sums, array("d", [count])), 1):
+            block.set(number, numbers)
+        library.function("mgjit_mean")(block)
+
+    def _write_mean_in_python(self, sums: array[float], count: int, memory: Mapping[int, Any]) -> None:
         place = 0
         for slot, start, length, _ in self._plan:
             mean = map(truediv, sums[place : place + length], repeat(count))
-            kernel.buffers[slot][start : start + length] = array(self._format, mean)
+            memory[slot][start : start + length] = array(self._format, mean)
             place += length
 
     def numbers(self, count: int, moves: Sequence[int]) -> array[int]:
@@ -200,12 +256,12 @@ class _NativeSums:
 
 
 class _PythonSums:
-    """Rows through generated Python."""
+    """Rows through generated Python, and sums in Python."""
 
     def __init__(self, kernel: Kernel, rows: Rows, sums: array[float], draws: array[float] | None, of: RowSums) -> None:
         self.done = 0
         self._sums, self._plan, self._format = sums, of.plan, sums.typecode
-        self._phases = [kernel.functions["forward"], kernel.functions["backward"]]
+        self._phases = self._phases_of(kernel)
         self._memory = list(kernel.buffers)
         self._moves: list[tuple[int, Any, int]] = []
         moving = list(moving_inputs(kernel, rows))
@@ -221,6 +277,10 @@ class _PythonSums:
                 self._moves.append((slot, view, stride // view.itemsize))
         for slot, memory in of.memory():
             self._memory[slot] = memory
+
+    def _phases_of(self, kernel: Kernel) -> list[Callable[[Any], None]]:
+        """What runs the phases on given memory."""
+        return [kernel.functions["forward"], kernel.functions["backward"]]
 
     def run(self, count: int) -> None:
         memory = self._memory
@@ -239,3 +299,20 @@ class _PythonSums:
                     memory[slot][start : start + length] = array(self._format, [0.0]) * length
                 place += length
             self.done = row + 1
+
+
+class _PhaseSums(_PythonSums):
+    """Rows through the phases in C, and sums in Python."""
+
+    def _phases_of(self, kernel: Kernel) -> list[Callable[[Any], None]]:
+        block, library = kernel.pointer_block(), kernel.code.library
+        assert library is not None
+        entries = [library.bind(f"mgjit_{name}", block) for name in ("forward", "backward")]
+
+        def run(memory: Any, call: Callable[[], int]) -> None:
+            for slot, buffer in enumerate(memory):
+                if buffer is not None and len(buffer):
+                    block.set(slot, buffer)
+            call()
+
+        return [functools.partial(run, call=call) for call in entries]

@@ -61,6 +61,10 @@ def where(condition: Any, chosen: Any, other: Any) -> Any:
     """`chosen` where `condition` holds, otherwise `other`: an `if` that can depend on traced values.
 
     Both branches are computed; the gradient goes to the one that was taken.
+
+    Examples:
+        >>> mgjit.where(3.0 > 2.0, "greater", "less")
+        'greater'
     """
     # A traced operand decides first: it knows what to do with Values, but not the other way round.
     operands = [operand for operand in (condition, chosen, other) if hasattr(operand, "_select")]
@@ -75,6 +79,10 @@ def one_hot(index: Any, n: int) -> list[Any]:
 
     Raises:
         IndexError: `index` is not in 0 .. n-1.
+
+    Examples:
+        >>> mgjit.one_hot(2, 4)
+        [0.0, 0.0, 1.0, 0.0]
     """
     if type(n) is not int or n < 1:
         raise ArgumentValueError(f"{user_location()}: one_hot needs a length of at least 1, not the {described(n)}.")
@@ -92,6 +100,11 @@ def take(table: Any, index: Any) -> Any:
 
     Raises:
         IndexError: `index` is not in 0 .. len(table)-1 (negative indices are not allowed).
+
+    Examples:
+        >>> table = [[mgjit.Value(0.1), mgjit.Value(0.2)], [mgjit.Value(0.3), mgjit.Value(0.4)]]
+        >>> [x.data for x in mgjit.take(table, 1)]
+        [0.3, 0.4]
     """
     if isinstance(table, Mapping) or not (hasattr(table, "__getitem__") and hasattr(table, "__len__")):
         raise ArgumentError(f"{user_location()}: take needs a list or tuple to take from, not the {described(table)}.")
@@ -108,6 +121,10 @@ def dot(a: Any, b: Any) -> Any:
 
     Raises:
         ValueError: the lengths differ.
+
+    Examples:
+        >>> mgjit.dot([1.0, 2.0], [3.0, 4.0])
+        11.0
     """
     for operand in (a, b):
         if not hasattr(operand, "__len__"):

@@ -16,6 +16,8 @@ import random
 import struct
 from typing import Callable, NamedTuple
 
+from .libm import mapped_libm
+
 _INFINITY = math.inf
 
 
@@ -91,8 +93,6 @@ def _whole(original: Callable[[float], float]) -> Callable[[float], float]:
 def is_exact(name: str) -> bool:
     """Whether the C library and the interpreter agree on a function, on many operands."""
     import ctypes  # which PyPy takes long to load
-
-    from ..toolchain.build import mapped_libm
 
     if not hasattr(math, name) and name not in _WHOLE:
         return False

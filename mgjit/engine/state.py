@@ -24,7 +24,7 @@ class State:
 
     def __init__(self, values: Iterable[Any]) -> None:
         try:
-            self._buffer: Any = array("d", values)  # or LaidOut, see runtime/buffers.py
+            self._buffer: Any = array("d", values)  # or LaidOut, see memory/buffers.py
         except TypeError:
             raise ArgumentError(
                 f"{user_location()}: a State is made of a list of numbers, not of the {described(values)}. "
@@ -120,7 +120,14 @@ def state(values: Iterable[Any]) -> State:
 
 
 def zeros(n: int) -> State:
-    """`n` floats of state, all 0.0, e.g. `m = mgjit.zeros(len(model.parameters()))`."""
+    """`n` floats of state, all 0.0, e.g. `m = mgjit.zeros(len(model.parameters()))`.
+
+    Examples:
+        >>> m = mgjit.zeros(3)
+        >>> m[1] = 0.5
+        >>> list(m)
+        [0.0, 0.5, 0.0]
+    """
     if not hasattr(n, "__index__") or n.__index__() < 0:
         raise ArgumentValueError(f"{user_location()}: zeros needs a number of elements, not the {described(n)}.")
     return State(zero_array(n.__index__()))

@@ -40,6 +40,13 @@ class Value:
 
     Raises:
         TypeError: `data` is not a real number.
+
+    Examples:
+        >>> x = mgjit.Value(3.0)
+        >>> y = x * x + 1.0
+        >>> y.backward()
+        >>> y.data, x.grad
+        (10.0, 6.0)
     """
 
     __slots__ = (
@@ -68,7 +75,7 @@ class Value:
     _index: int
     _trace: Any
     _leaf: int
-    #: Whether the number lives in the memory of a kernel (runtime/buffers.py).
+    #: Whether the number lives in the memory of a kernel (memory/buffers.py).
     _is_bound = False
 
     def __init__(self, data: Any) -> None:
@@ -385,7 +392,7 @@ _ABSENT = Value(0.0)
 
 
 # ---- the derivative of each operation ----------------------------------------------------------------
-# passes/differentiate.py writes the same expressions, in the same order, over arrays.
+# simplify/differentiate.py writes the same expressions, in the same order, over arrays.
 
 
 def _add_backward(out: Value) -> None:

@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..call.inputs import BufferNode, NumberNode, NumbersNode
-from ..call.known import KnownNode, StaticNode, ValueNode
-from ..call.node import Frame, Node
-from ..call.plan import ArgumentPlan
 from ..errors import ArgumentError, ArgumentValueError, user_location
-from ..record.trace import InputRegion
+from ..ir.trace import InputRegion
 from ..runtime.kernel import flat_view
+from ..tracing.call.inputs import BufferNode, NumberNode, NumbersNode
+from ..tracing.call.known import KnownNode, StaticNode, ValueNode
+from ..tracing.call.node import Frame, Node
+from ..tracing.call.plan import ArgumentPlan
 from .emitter import NUMBERS, TYPES
 from .names import unique
 

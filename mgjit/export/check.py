@@ -172,7 +172,7 @@ def _main(design: Design, learned: Sequence[Data]) -> list[str]:
     return [
         *lines,
         f'    if (wrong) printf("{prefix}: %d numbers differ\\n", wrong);',
-        f'    else printf("{prefix}: %d calls, {said}\\n", CALLS);',
+        f'    else printf("{prefix}: %d call%s, {said}\\n", CALLS, CALLS == 1 ? "" : "s");',
         "    return wrong != 0;",
         "}",
         "",

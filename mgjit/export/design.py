@@ -17,13 +17,13 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..call.plan import ArgumentPlan
-from ..codegen.layout import Layout
+from ..compiler.codegen.layout import Layout
+from ..compiler.lift.memory import Memory
+from ..ir.opcodes import GRADIENT, PARAMETER, STATE
 from ..ir.program import Array, Program, arrays_read, arrays_written, statements
-from ..passes.memory import Memory
-from ..record.opcodes import GRADIENT, PARAMETER, STATE
-from ..record.trace import IndexCheck
-from ..trace.tracer import TracedCall
+from ..ir.trace import IndexCheck
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.tracer.tracer import TracedCall
 from .arguments import CArguments
 from .emitter import NUMBERS
 from .memory import Contents

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from ..codegen.layout import Layout
-from ..codegen.scalar import ScalarEmitter
+from ..compiler.codegen.layout import Layout
+from ..compiler.codegen.scalar import ScalarEmitter
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.precision import FLOAT32, FLOAT64
 from ..ir.program import Array, Block, Program

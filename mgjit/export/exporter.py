@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
-from ..call.node import Frame
-from ..call.plan import ArgumentPlan
-from ..codegen.layout import lay_out
+from ..base.garbage import without_garbage_collection
+from ..compiler.codegen.layout import lay_out
+from ..compiler.pipeline.pipeline import lower
+from ..compiler.toolchain.target import Processor
 from ..errors import ArgumentError, ArgumentValueError, ExportError, RandomnessError, UnsupportedError, user_location
-from ..garbage import without_garbage_collection
-from ..kernels import Kernels
-from ..making import Maker
-from ..passes.cost import Processor
-from ..passes.pipeline import lower
-from ..trace.knowledge import Again
-from ..trace.tracer import TracedCall
+from ..kernels.factory import Maker
+from ..kernels.kernels import Kernels
+from ..tracing.call.node import Frame
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.tracer.knowledge import Again
+from ..tracing.tracer.tracer import TracedCall
 from .arguments import c_arguments
 from .check import check_text
 from .cmake import CMAKE, cmake_text, exports_of

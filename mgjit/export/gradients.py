@@ -18,7 +18,12 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from math import gcd
 
+from ..compiler.lift.memory import Memory
+from ..compiler.simplify.registers import use_registers
+from ..compiler.simplify.simplify import delete_dead_statements, forget_gradients
+from ..ir.dependence import never_meet, plain
 from ..ir.domain import full_range
+from ..ir.opcodes import BACKWARD, GRADIENT, NUMBER, PARAMETER, STORE, TAKE, leaf, leaf_index, leaf_kind
 from ..ir.program import (
     Array,
     Block,
@@ -38,14 +43,9 @@ from ..ir.program import (
     statements,
     writes,
 )
-from ..passes.dependence import never_meet, plain
-from ..passes.memory import Memory
-from ..passes.registers import use_registers
-from ..passes.rewrite import rewrite_operands
-from ..passes.simplify import delete_dead_statements, forget_gradients
-from ..record.opcodes import BACKWARD, GRADIENT, NUMBER, PARAMETER, STORE, TAKE, leaf, leaf_index, leaf_kind
-from ..record.regions import Regions
-from ..record.trace import Trace
+from ..ir.rewrite import rewrite_operands
+from ..ir.trace import Trace
+from ..tracing.record.regions import Regions
 
 #: More elements than this are not told apart: each is compared with each.
 _MOST_ELEMENTS = 256

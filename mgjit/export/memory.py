@@ -13,11 +13,11 @@ from typing import Any
 
 from ..engine.state import zeros
 from ..ir.parameters import NATURAL
-from ..making import Maker
-from ..record.trace import Trace
-from ..runtime.buffers import ParameterStorage
-from ..runtime.copies import Copies
-from ..trace.tracer import TracedCall
+from ..ir.trace import Trace
+from ..kernels.factory import Maker
+from ..memory.buffers import ParameterStorage
+from ..tracing.copies.copies import Copies
+from ..tracing.tracer.tracer import TracedCall
 
 
 @dataclass

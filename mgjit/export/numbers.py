@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..codegen.scalar import float_literal
+from ..compiler.codegen.scalar import float_literal
 from ..engine.precision import Precision
 
 _PER_LINE = 8

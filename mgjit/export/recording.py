@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..call.node import Frame
-from ..call.plan import ArgumentPlan
+from ..base import ffi
+from ..compiler.build.code import Code
 from ..engine.state import zero_array
-from ..making import Maker
-from ..runtime import ffi
-from ..runtime.buffers import LaidOut, aligned_zeros, memory_of
-from ..runtime.code import Code
+from ..kernels.factory import Maker
+from ..memory.buffers import LaidOut, aligned_zeros, memory_of
 from ..runtime.kernel import check_index, flat_view
-from ..trace.tracer import TracedCall
+from ..tracing.call.node import Frame
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.tracer.tracer import TracedCall
 from .memory import natural
 
 
@@ -107,7 +107,7 @@ def _native(code: Code, buffers: list[Any]) -> Callable[[], Any]:
 
 
 def _python(code: Code, buffers: list[Any]) -> Callable[[], Any]:
-    from ..codegen.python import load_python
+    from ..compiler.codegen.python import load_python
 
     step = load_python(code.source)["step"]
     return lambda: step(buffers)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..call.results import CompositeResult, MixedResult, ObjectResult, OutputResult, ResultTree
-from ..world.shapes import attributes
+from ..tracing.call.results import CompositeResult, MixedResult, ObjectResult, OutputResult, ResultTree
+from ..tracing.surroundings.shapes import attributes
 
 #: So many lines of comments describe a result.
 _MOST = 24

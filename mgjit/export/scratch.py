@@ -10,7 +10,7 @@ inference", 2020.
 
 from __future__ import annotations
 
-from ..codegen.layout import Layout
+from ..compiler.codegen.layout import Layout
 from ..ir.program import Array, Program, arrays_read, arrays_written, statements
 
 

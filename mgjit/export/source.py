@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from ..codegen.scalar import float_literal
-from ..record.trace import IndexCheck
+from ..compiler.codegen.scalar import float_literal
+from ..ir.trace import IndexCheck
 from .design import Design
 from .emitter import ExportEmitter, Helpers
 from .header import init_prototype, memory_size, run_prototype

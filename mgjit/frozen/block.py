@@ -2,7 +2,7 @@
 
 Parameters, those that other kernels have moved, states and numbers of the user's objects lie in memories of their own
 while a step trains.  Here they become the new parameters of one storage, one memory after the other.  So the same
-model has the same code, trained or not, and all of it can be laid out for the forward pass (passes/layout.py).
+model has the same code, trained or not, and all of it can be laid out for the forward pass (lift/layout.py).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..record.opcodes import GRADIENT, NO_OPERAND, PARAMETER, STATE, leaf, leaf_index, leaf_kind
-from ..record.trace import NEW_BASE, Trace
-from ..runtime.buffers import ParameterStorage
+from ..ir.opcodes import GRADIENT, NO_OPERAND, PARAMETER, STATE, leaf, leaf_index, leaf_kind
+from ..ir.trace import NEW_BASE, Trace
+from ..memory.buffers import ParameterStorage
 
 
 class Part(NamedTuple):

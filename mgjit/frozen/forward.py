@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import FreezeError
-from ..record.opcodes import (
+from ..ir.opcodes import (
     ADJOINT,
     BACKWARD,
     COPY,
@@ -41,8 +41,8 @@ from ..record.opcodes import (
     leaf_index,
     leaf_kind,
 )
-from ..record.regions import Regions
-from ..record.trace import Block, NestRecord, Trace
+from ..ir.trace import Block, NestRecord, Trace
+from ..tracing.record.regions import Regions
 
 _LINKS = frozenset({LINK, LINK_DIVIDED})
 #: Kinds of memory that backward passes write.

@@ -19,32 +19,33 @@ from inspect import Signature
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..build import build
-from ..call.appended import AppendingResult
-from ..call.plan import ArgumentPlan
-from ..call.tensors import as_numbers
-from ..draws.plan import DrawPlan
+from ..compiler.build.build import build
+from ..compiler.build.code import Code
+from ..compiler.build.families import Kin
+from ..compiler.build.options import StepOptions
 from ..errors import FreezeError, TraceError, user_location
-from ..families import Kin
+from ..ir import opcodes as ops
 from ..ir.parameters import Layouts, ParameterLayout
-from ..making import Maker, changed_by
-from ..options import StepOptions
-from ..pending import Prepared
-from ..record import opcodes as ops
-from ..record.trace import InputRegion, Trace
-from ..runtime.buffers import Move, ParameterStorage
-from ..runtime.code import Code
-from ..runtime.copies import Copies
+from ..ir.trace import InputRegion, Trace
+from ..kernels.factory import Maker, changed_by
+from ..kernels.first_calls.pending import Prepared
+from ..memory.buffers import Move, ParameterStorage
 from ..runtime.kernel import Kernel
-from ..stats import Stats
+from ..runtime.stats import Stats
 from ..tensor.memory import Memory
-from ..trace.knowledge import HeapPlan, Knowledge
-from ..trace.memory import Heap
-from ..trace.sites import Sites
-from ..trace.tracer import TracedCall
-from ..world.guard import Guard, Pace
-from ..world.places import Place
-from ..world.survey import Survey
+from ..tracing.call.appended import AppendingResult
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.call.tensors import as_numbers
+from ..tracing.copies.copies import Copies
+from ..tracing.draws.plan import DrawPlan
+from ..tracing.surroundings.guard import Guard, Pace
+from ..tracing.surroundings.places import Place
+from ..tracing.surroundings.survey import Survey
+from ..tracing.tracer.knowledge import HeapPlan, Knowledge
+from ..tracing.tracer.memory import Heap
+from ..tracing.tracer.sites import Sites
+from ..tracing.tracer.tracer import TracedCall
+from ..verification.loops import loop_trial
 from .block import Part, with_block
 from .forward import Forward, forward_of
 from .weights import Weights
@@ -160,10 +161,13 @@ class FrozenMaker(Maker):
     Attributes:
         about: the last trace.
         is_private: whether its code is kept in no cache.
+        verify: whether the code of loops is compared with that of calls.  Calls are not compared with plain Python,
+            which sees the numbers as they are now.
     """
 
     about: About
     may_be_plain = False
+    verify = "auto"
 
     def __init__(
         self, function: Callable[..., Any], signature: Signature, options: StepOptions, qualname: str, stats: Stats
@@ -369,12 +373,14 @@ class FrozenMaker(Maker):
         parameters = new + [storage for _, storage in trace.bound_storages]
         copies = None
         if traced.heap.copied:
-            copies = Copies(traced.heap.state, traced.heap.copied, self.stats.counter, traced.heap.tables)
+            heap = traced.heap
+            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers)
             guard.ask(copies.difference)
         kernel = FrozenKernel(
             code, plan, guard, parameters, move, trace.outputs, trace.checks, as_numbers(traced.result), prepared.slots,
-            copies, traced.draws, traced.writes, changed_by(plan, traced), traced.integers, traced.objects,
+            copies, traced.draws, traced.writes, changed_by(plan, traced, False), traced.integers, traced.objects,
         )  # fmt: skip
+        kernel.loop_trial = loop_trial(replace(self.options, verify=self.verify), self._note_rows)
         self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
         return kernel
 

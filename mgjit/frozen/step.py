@@ -12,24 +12,24 @@ from dataclasses import replace
 from inspect import BoundArguments, Parameter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..call.plan import is_numpy_array
-from ..decorator import compile as compile_step
+from ..base.tracebacks import with_short_tracebacks
+from ..compiler.build.options import StepOptions
+from ..engine.leaks import PlainCall
+from ..engine.progress import is_tracing
 from ..errors import ArgumentError, FreezeError, PhaseError, user_location
-from ..kernels import Kernels
-from ..options import StepOptions
-from ..record.leaks import PlainCall
-from ..record.progress import is_tracing
+from ..kernels.kernels import Kernels
 from ..runtime.kernel import Kernel
-from ..stats import Stats
-from ..step import CompiledStep
+from ..runtime.stats import Stats
+from ..step.decorator import compile as compile_step
+from ..step.step import CompiledStep
 from ..tensor.creation import asarray
 from ..tensor.dtypes import DType
 from ..tensor.tensor import Tensor
-from ..tracebacks import with_short_tracebacks
+from ..tracing.call.plan import is_numpy_array
 from .maker import FrozenMaker
 
 if TYPE_CHECKING:
-    from ..lowering import Lowering
+    from ..step.lowering import Lowering
 
 try:
     from typing import ParamSpec
@@ -52,10 +52,12 @@ class FrozenStep(CompiledStep[P, R]):
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         code = replace(options.code, separate=False, grads=True)
         self._tensors: dict[tuple[str, Any], DType] = {}  # the types of those among the example arguments
+        self._verify = options.verify
         super().__init__(function, replace(options, code=code, lock=True, verify="never", background=False))
 
     def _new_kernels(self) -> Kernels:
         self._maker = FrozenMaker(self._function, self._signature, self._options, self.__qualname__, Stats())
+        self._maker.verify = self._verify
         return _PatientKernels(self._maker, self.__name__)
 
     def freeze(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -160,7 +162,7 @@ class FrozenStep(CompiledStep[P, R]):
         about = self._maker.about
         return (
             f"<frozen step {self.__qualname__}, {about.weights} numbers as they were when it was frozen, "
-            f"{len(self._kernels)} kernels>"
+            f"{self._kernels.told()}>"
         )
 
 
@@ -201,6 +203,15 @@ def freeze(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> FrozenSte
     Raises:
         FreezeError: a result needs gradients or updated parameters, or the step changes something besides numbers.
         ArgumentError: it cannot be called, or the arguments do not fit.
+
+    Examples:
+        >>> w = mgjit.Value(2.0)
+        >>> def predict(x):
+        ...     return w * x
+        >>> frozen = mgjit.freeze(predict, 1.0)
+        >>> w.data = 100.0
+        >>> frozen(3.0)
+        6.0
     """
     if isinstance(step, FrozenStep):
         raise ArgumentError(f"{user_location()}: {step.__name__} is frozen already. Pass what it was frozen from.")

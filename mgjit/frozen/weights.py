@@ -1,7 +1,7 @@
 """The numbers that a step can reach, as they were when it was frozen.
 
 1. Parameters of `mgjit.Value`, states and tensors are engine objects: they are found in all that the survey has met.
-2. Numbers in the user's objects are those that world/roles.py takes for memory, of objects, lists and variables.
+2. Numbers in the user's objects are those that surroundings/roles.py takes for memory, of objects, lists and variables.
 3. They are copied at once; where each of them is, by identity, is only worked out when it is asked for.
 
 What is not there was made after the step was frozen, so that a trace that needs it is refused.
@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from ..base.cached import cached_property
 from ..engine.state import State
 from ..engine.value import Value
 from ..errors import FreezeError
-from ..record.mixed import TYPES
-from ..runtime.buffers import ParameterStorage
-from ..runtime.copies import Copied
-from ..runtime.live import Field, Home
+from ..memory.buffers import ParameterStorage
+from ..memory.live import Field, Home
 from ..tensor.memory import Memory
 from ..tensor.tensor import Tensor
-from ..world.places import Place
-from ..world.roles import Roles
-from ..world.shapes import content_of
-from ..world.survey import Survey
+from ..tracing.copies.copies import Copied
+from ..tracing.record.mixed import TYPES
+from ..tracing.surroundings.places import Place
+from ..tracing.surroundings.roles import Roles
+from ..tracing.surroundings.shapes import content_of
+from ..tracing.surroundings.survey import Survey
 
 
 class Weights:

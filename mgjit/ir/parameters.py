@@ -1,5 +1,6 @@
-"""Where the parameters of one storage lie, and the state beside them: in blocks of rows and columns, chosen by
-passes/layout.py.
+"""Where the parameters of one storage lie, and the state beside them.
+
+That is in blocks of rows and columns, chosen by passes/layout.py.
 
 Code that comes from the disk cache brings its layout along, and needs no Program; so this does not import any.
 """

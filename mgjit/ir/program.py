@@ -246,7 +246,7 @@ class Loop:
 class Given(Loop):
     """A number between 0 and `count - 1` that is known when the step runs: a loop around everything, of one iteration.
 
-    Programs of a family (passes/family.py) have the same tree; in their indices and bounds, what differs is an affine
+    Programs of a family (lengths/family.py) have the same tree; in their indices and bounds, what differs is an affine
     function of this number.  It is no node of the Program.
     """
 
@@ -285,7 +285,7 @@ Node = Union[Loop, Block, Statement, Backward]
 
 
 class Rotation(NamedTuple):
-    """What a loop over rows may run between two rows (passes/rotate.py).
+    """What a loop over rows may run between two rows (schedule/rotate.py).
 
     Attributes:
         nodes: the rest of a row after forward, and forward of the next row.
@@ -297,7 +297,7 @@ class Rotation(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One step of a loop over rows, in which some arrays are local (passes/superwords.py).
+    """One step of a loop over rows, in which some arrays are local (schedule/superwords.py).
 
     Attributes:
         nodes: all that a step does.

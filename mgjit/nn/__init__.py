@@ -1,6 +1,9 @@
 """Layers: over tensors as in PyTorch, and over scalars as in micrograd (Neuron, Layer, MLP); both are Modules."""
 
-from . import functional, init
+from typing import Any
+
+from ..tensor.spellings import missing, spelled
+from . import functional, init, utils
 from .activations import (
     ELU,
     GELU,
@@ -19,7 +22,16 @@ from .activations import (
     Tanh,
 )
 from .attention import MultiheadAttention
-from .convolution import AvgPool1d, AvgPool2d, Conv1d, Conv2d, MaxPool1d, MaxPool2d
+from .convolution import (
+    AvgPool1d,
+    AvgPool2d,
+    Conv1d,
+    Conv2d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    MaxPool1d,
+    MaxPool2d,
+)
 from .linear import Dropout, Embedding, Flatten, Linear
 from .losses import (
     BCELoss,
@@ -27,17 +39,20 @@ from .losses import (
     CrossEntropyLoss,
     HingeLoss,
     HuberLoss,
+    KLDivLoss,
     L1Loss,
     MSELoss,
     NLLLoss,
     SmoothL1Loss,
 )
-from .module import Module, ModuleList, Sequential
-from .normalisation import BatchNorm1d, BatchNorm2d, LayerNorm, RMSNorm
+from .module import Module, ModuleDict, ModuleList, Sequential
+from .normalisation import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .resizing import AdaptiveAvgPool1d, AdaptiveAvgPool2d, Upsample
 from .scalar import MLP, Layer, Neuron
 from .storage import load, save
+from .transformer import TransformerEncoder, TransformerEncoderLayer
 
 __all__ = [
     "ELU",
@@ -46,6 +61,8 @@ __all__ = [
     "LSTM",
     "MLP",
     "RNN",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
     "AvgPool1d",
     "AvgPool2d",
     "BCELoss",
@@ -55,15 +72,19 @@ __all__ = [
     "Buffer",
     "Conv1d",
     "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
     "Flatten",
     "GRUCell",
+    "GroupNorm",
     "Hardtanh",
     "HingeLoss",
     "HuberLoss",
     "Identity",
+    "KLDivLoss",
     "L1Loss",
     "LSTMCell",
     "Layer",
@@ -77,6 +98,7 @@ __all__ = [
     "MaxPool2d",
     "Mish",
     "Module",
+    "ModuleDict",
     "ModuleList",
     "MultiheadAttention",
     "NLLLoss",
@@ -93,8 +115,19 @@ __all__ = [
     "Softmax",
     "Softplus",
     "Tanh",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+    "Upsample",
     "functional",
     "init",
     "load",
     "save",
+    "utils",
 ]  # fmt: skip
+
+for _kind in [_one for _one in vars().values() if isinstance(_one, type) and "__init__" in vars(_one)]:
+    _kind.__init__ = spelled(_kind.__init__)  # type: ignore[misc]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(__name__, globals(), name)

@@ -39,18 +39,32 @@ def mish(x: Tensor) -> Tensor:
 class Identity(Module):
     """x itself."""
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Whatever it is given makes no difference."""
+
     def forward(self, x: Any) -> Any:
         return x
 
 
-class ReLU(Module):
+class _Activation(Module):
+    """A function as a module.
+
+    Args:
+        inplace: makes no difference: what is not needed any more takes no memory in a compiled step.
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
+class ReLU(_Activation):
     """max(0, x)"""
 
     def forward(self, x: Tensor) -> Tensor:
         return elementwise.relu(x)
 
 
-class ReLU6(Module):
+class ReLU6(_Activation):
     """x, not below 0 and not above 6."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -60,7 +74,7 @@ class ReLU6(Module):
 class LeakyReLU(Module):
     """x, times the slope below 0."""
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,7 +87,7 @@ class LeakyReLU(Module):
 class ELU(Module):
     """x above 0, alpha * (exp(x) - 1) below."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha = alpha
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,7 +100,7 @@ class ELU(Module):
 class Hardtanh(Module):
     """x, not below `min_val` and not above `max_val`."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         self.min_val, self.max_val = min_val, max_val
 
     def forward(self, x: Tensor) -> Tensor:
@@ -118,20 +132,26 @@ class Tanh(Module):
 
 
 class GELU(Module):
-    """x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))): `GELU(approximate="tanh")` of PyTorch."""
+    """x/2 * (1 + erf(x / sqrt(2))); with `approximate="tanh"` that of `mgjit.tensor.gelu`."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        self.approximate = approximate
 
     def forward(self, x: Tensor) -> Tensor:
-        return elementwise.gelu(x)
+        return elementwise.gelu(x, self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
 
 
-class SiLU(Module):
+class SiLU(_Activation):
     """x * sigmoid(x)"""
 
     def forward(self, x: Tensor) -> Tensor:
         return elementwise.silu(x)
 
 
-class Mish(Module):
+class Mish(_Activation):
     """x * tanh(softplus(x))"""
 
     def forward(self, x: Tensor) -> Tensor:

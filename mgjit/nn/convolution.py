@@ -15,15 +15,14 @@ input into a larger tensor.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ArgumentValueError, ShapeError, user_location
+from ..ir.bodies import REDUCTIONS, greatest
 from ..tensor import joining, reductions
 from ..tensor.apply import access, elementwise_nest, reduction, result_type
-from ..tensor.bodies import REDUCTIONS, greatest
-from ..tensor.shapes import size_of
+from ..tensor.shapes import along, size_of
 from ..tensor.tensor import Tensor, require
 from . import checks
 from .linear import drawn
@@ -61,6 +60,36 @@ def conv2d(
         ShapeError: the shapes do not go together, or no window fits.
     """
     return _convolution("conv2d", x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """`conv_transpose2d` along one axis."""
+    return _transposed("conv1d", x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """What `conv2d` does to gradients: each element is spread over a window; where windows overlap, they are added up.
+
+    It is the convolution of the image, with `stride - 1` zeros between its elements, with the reversed windows.
+
+    Args:
+        x: (N, C, height, width), or without N.
+        weight: (C, outputs / groups, height and width of the window). bias: (outputs,)
+        stride, dilation: how far windows, and elements in a window, are apart.
+        padding: so many elements at each end of the result are left out.
+        output_padding: and so many at the other end are not.
+        groups: see `conv2d`.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+    """
+    return _transposed("conv2d", x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def max_pool1d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Tensor:
@@ -172,6 +201,44 @@ def _convolution(
     return found + bias.reshape((outputs, *(1,) * axes))
 
 
+def _transposed(
+    name: str, x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any,
+    groups: int, dilation: Any,
+) -> Tensor:  # fmt: skip
+    axes = int(name[-2])
+    x, weight = require(x, name), require(weight, name)
+    if x.ndim == axes + 1:
+        given = stride, padding, output_padding, groups, dilation
+        return _transposed(name, x.expand_dims(0), weight, bias, *given).squeeze(0)
+    if x.ndim != axes + 2 or weight.ndim != axes + 2 or x.shape[1] != weight.shape[0] or x.shape[1] % groups:
+        raise ShapeError(
+            f"{user_location()}: a transposed {name} of shape {x.shape} with a weight of shape {weight.shape} and "
+            f"{groups} groups: (N, channels, {axes} axes) and (channels, outputs / groups, {axes} axes)."
+        )
+    steps, apart = checks.pair("stride", stride, axes), checks.pair("dilation", dilation, axes)
+    left_out, more = checks.pair("padding", padding, axes, 0), checks.pair("output_padding", output_padding, axes, 0)
+    for k, (step, space, less, added) in enumerate(zip(steps, apart, left_out, more)):
+        x = _spread(x, 2 + k, step, space * (weight.shape[2 + k] - 1) - less, added)
+    inputs, outputs, *window = weight.shape
+    turned = weight.flip(tuple(range(2, axes + 2))).reshape((groups, inputs // groups, outputs, *window))
+    turned = turned.swapaxes(1, 2).reshape((groups * outputs, inputs // groups, *window))
+    return _convolution(name, x, turned, bias, 1, 0, dilation, groups)
+
+
+def _spread(x: Tensor, axis: int, step: int, border: int, more: int) -> Tensor:
+    """Elements `step` apart along an axis, with zeros between them, and a border; below 0, that many are left out."""
+    extent = x.shape[axis]
+    if step > 1:
+        shape = x.shape
+        widths = [(0, 0)] * (axis + 1) + [(0, step - 1)] + [(0, 0)] * (len(shape) - axis - 1)
+        wide = joining.pad(x.expand_dims(axis + 1), widths)
+        wide = wide.reshape((*shape[:axis], extent * step, *shape[axis + 1 :]))
+        x = wide[along(axis, slice((extent - 1) * step + 1))]
+    widths = [(0, 0)] * axis + [(max(border, 0), max(border + more, 0))] + [(0, 0)] * (x.ndim - axis - 1)
+    x = joining.pad(x, widths)
+    return x[along(axis, slice(max(-border, 0), x.shape[axis] - max(-border - more, 0)))]
+
+
 def _pooled(
     name: str, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, axes: int, border: float
 ) -> tuple[_Windows, tuple[int, ...]]:
@@ -213,7 +280,7 @@ class _Convolution(Module):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, *, dtype: Any = "float64", generator: Any = random,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, *, dtype: Any = "float64", generator: Any = None,
     ) -> None:  # fmt: skip
         self.in_channels = checks.count("in_channels", in_channels)
         self.out_channels = checks.count("out_channels", out_channels)
@@ -268,6 +335,49 @@ class Conv2d(_Convolution):
         weight: (out_channels, in_channels / groups, *kernel_size).
         bias: (out_channels,), or None.
     """
+
+
+class _Transposed(Module):
+    """What ConvTranspose1d and ConvTranspose2d have in common."""
+
+    _axes = 2
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, *, dtype: Any = "float64",
+        generator: Any = None,
+    ) -> None:  # fmt: skip
+        self.in_channels = checks.count("in_channels", in_channels)
+        self.out_channels = checks.count("out_channels", out_channels)
+        self.groups = checks.count("groups", groups)
+        if in_channels % groups or out_channels % groups:
+            raise ArgumentValueError(
+                f"{user_location()}: {in_channels} and {out_channels} channels cannot be cut into {groups} groups."
+            )
+        self.kernel_size = checks.pair("kernel_size", kernel_size, self._axes)
+        self.stride, self.padding, self.output_padding, self.dilation = stride, padding, output_padding, dilation
+        shape = (in_channels, out_channels // groups, *self.kernel_size)
+        bound = 1.0 / math.sqrt(size_of(shape[1:]))
+        self.weight = drawn(shape, bound, dtype, generator)
+        self.bias = drawn((out_channels,), bound, dtype, generator) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (N, in_channels, *extents), or without N."""
+        given = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        return _transposed(f"conv{self._axes}d", x, self.weight, self.bias, *given)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class ConvTranspose1d(_Transposed):
+    """See `functional.conv_transpose1d`; arguments and attributes as those of `Conv1d`."""
+
+    _axes = 1
+
+
+class ConvTranspose2d(_Transposed):
+    """See `functional.conv_transpose2d`; arguments and attributes as those of `Conv2d`."""
 
 
 class _Pooling(Module):

@@ -163,10 +163,12 @@ class Dropout(Module):
 
     Args:
         p: of being 0.
+        inplace: makes no difference.
         generator: a `random.Random`; otherwise that of the module `random`.
     """
 
-    def __init__(self, p: float = 0.5, *, generator: Any = None) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False, *, generator: Any = None) -> None:
+        self.inplace = inplace
         self.p = checks.probability("p", p)
         self.generator = generator
         self.training = True

@@ -10,12 +10,16 @@ import math
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError, user_location
 from ..tensor import creation, reductions
+from ..tensor.apply import recording
 from ..tensor.dtypes import int64
 from ..tensor.elementwise import maximum, relu, softplus, where
 from ..tensor.joining import take, take_along_axis
 from ..tensor.tensor import Tensor, require
 from .checks import same_shape
 from .module import Module
+
+#: The label of elements that do not count, unless another one is given.
+_IGNORED = -100
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -82,6 +86,25 @@ def binary_cross_entropy_with_logits(
     return _reduced(found if weight is None else found * weight, reduction)
 
 
+def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target * (log(target) - x), 0 where the target is.
+
+    Args:
+        x: logarithms of probabilities. target: probabilities.
+        reduction: "mean", "sum", "none", or "batchmean": the sum divided by the first extent.
+        log_target: whether the target consists of logarithms as well.
+    """
+    x, target = same_shape("kl_div", x, target)
+    if log_target:
+        found = target.exp() * (target - x)
+    else:
+        is_zero = target == 0.0
+        found = target * (where(is_zero, 1.0, target).log() - x)
+    if reduction == "batchmean":
+        return reductions.sum(found) / x.shape[0]
+    return _reduced(found, reduction)
+
+
 def cross_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int | None = None,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -93,6 +116,7 @@ def cross_entropy(
         target: labels, int64, of the shape of x without its classes; or probabilities, of the shape of x.
         weight: of each class, (classes,); the mean is divided by the weights of all labels.
         ignore_index: the label of elements that do not count.  Then a label that is no class otherwise gives nan.
+            Without one it is -100, which a compiled step does not look for: a call with such labels is plain Python.
         label_smoothing: how much of each label is spread over all classes.
 
     Raises:
@@ -154,6 +178,12 @@ class _Labels:
             raise ShapeError(
                 f"{user_location()}: {name} of shape {x.shape} with labels of shape {target.shape}, not {wanted}."
             )
+        limit = target._memory.limit
+        if ignore is None and (taking := recording()) is not None:
+            if limit is None or limit > x.shape[axis]:
+                taking.require_in_range(target, x.shape[axis], plain=_IGNORED)
+        elif ignore is None and _IGNORED in target.tolist_flat():
+            ignore = _IGNORED
         self.target, self.ignore, self.axis, self.classes = target, ignore, axis, x.shape[axis]
         self.counts = None if ignore is None else target != ignore
 
@@ -256,6 +286,17 @@ class HingeLoss(_Loss):
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         return hinge_loss(x, target, self.reduction, self.margin)
+
+
+class KLDivLoss(_Loss):
+    """See `functional.kl_div`."""
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return kl_div(x, target, self.reduction, self.log_target)
 
 
 class BCELoss(_Loss):

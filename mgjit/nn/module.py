@@ -8,16 +8,18 @@ layers is as good as a `ModuleList`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import get_ident
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
+from ..base.lookup import variables
 from ..engine import hook
 from ..engine.value import Value
 from ..errors import ArgumentError, ShapeError, user_location
-from ..lookup import variables
 from ..tensor.creation import asarray
-from ..tensor.dtypes import DType, dtype_of
+from ..tensor.devices import device as Device
+from ..tensor.dtypes import DTYPES, DType, dtype_of
 from ..tensor.modes import no_grad
 from ..tensor.tensor import Tensor
 from .parameter import Buffer, Parameter
@@ -36,14 +38,52 @@ class Module:
     #: Attributes that the guard of a compiled step compares at each call, of however many modules.
     compared_at_each_call: ClassVar[tuple[str, ...]] = ("training",)
 
+    #: What `register_forward_hook` was given, by the number of each.
+    _hooks: Mapping[int, Any] = MappingProxyType({})
+
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        return self.forward(*inputs, **named)
+        if not self._hooks:
+            return self.forward(*inputs, **named)
+        found = self.forward(*inputs, **named)
+        for seen in list(self._hooks.values()):
+            other = seen(self, inputs, found)
+            found = found if other is None else other
+        return found
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """What the module computes."""
         raise ArgumentError(
             f"{user_location()}: {type(self).__name__} has no method forward(self, x), which calls of a module run."
         )
+
+    def register_forward_hook(self, hook: Callable[[Any, Any, Any], Any]) -> Hook:
+        """Call `hook(module, inputs, result)` after each call; what it returns, if not None, replaces the result.
+
+        Returns:
+            something with a method `remove()`.
+        """
+        return Hook(self, hook)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Keep a tensor as an attribute that is not trained.
+
+        Args:
+            persistent: whether it is part of `state_dict()`.
+        """
+        if tensor is not None:
+            kept = tensor if isinstance(tensor, Buffer) else Buffer(tensor)
+            tensor = kept if persistent else kept.detach()
+        variables(self)[name] = tensor
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """Keep a parameter, or None, as an attribute."""
+        variables(self)[name] = parameter
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Keep a module, or None, as an attribute."""
+        variables(self)[name] = module
+
+    add_module = register_module
 
     # ---- its parts --------------------------------------------------------------------------------------
 
@@ -96,8 +136,8 @@ class Module:
 
     # ---- what is done to all of them ----------------------------------------------------------------------
 
-    def zero_grad(self) -> None:
-        """Set the gradient of every parameter to 0.0."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradient of every parameter to 0.0; there is always one."""
         parameters = self.parameters()
         is_recorded = False
         if (recording := hook.recording) is not None and recording.thread == get_ident():
@@ -131,11 +171,25 @@ class Module:
         return self
 
     def astype(self: M, dtype: Any) -> M:
-        """Change the type of all parameters and buffers, which stay the same objects; gradients become 0.0."""
+        """Change the type of all parameters and buffers of floats; objects stay the same, gradients become 0.0."""
         kind = dtype_of(dtype)
         for part in (*self.parameters(), *self.buffers()):
-            if isinstance(part, Tensor) and part.dtype is not kind:
+            if isinstance(part, Tensor) and part.dtype is not kind and part.dtype.is_floating:
                 _convert(part, kind)
+        return self
+
+    def to(self: M, *given: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False) -> M:
+        """Change the type of all parameters and buffers of floats; a device must be the processor."""
+        Device(device)
+        for one in given:
+            if isinstance(one, (DType, type)) or (isinstance(one, str) and one in DTYPES):
+                dtype = one
+            elif not isinstance(one, bool):
+                Device(one)
+        return self if dtype is None else self.astype(dtype)
+
+    def cpu(self: M) -> M:
+        """The module itself."""
         return self
 
     def float(self: M) -> M:
@@ -248,6 +302,18 @@ def _convert(part: Tensor, kind: DType) -> None:
     part._memory, part._view = made._memory, made._view
 
 
+class Hook:
+    """A hook that can be removed."""
+
+    def __init__(self, module: Module, hook: Any) -> None:
+        self._module = module
+        module._hooks = {**module._hooks, id(self): hook}
+
+    def remove(self) -> None:
+        """Do not call it any more."""
+        self._module._hooks = {number: one for number, one in self._module._hooks.items() if number != id(self)}
+
+
 class Sequential(Module):
     """Modules, or other functions, one after the other.
 
@@ -313,3 +379,48 @@ class ModuleList(Module):
     def __getitem__(self, index: Any) -> Any:
         """One of them, or with a slice a `ModuleList` of several."""
         return ModuleList(self._modules[index]) if isinstance(index, slice) else self._modules[index]
+
+
+class ModuleDict(Module):
+    """A dict of modules.
+
+    Args:
+        modules: by name.
+    """
+
+    def __init__(self, modules: Any = ()) -> None:
+        self._modules: dict[str, Any] = dict(modules)
+
+    def _parts(self) -> Iterable[tuple[str, Any]]:
+        return [*self._modules.items(), *((name, part) for name, part in variables(self).items() if name != "_modules")]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __getitem__(self, name: str) -> Any:
+        return self._modules[name]
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        self._modules[name] = module
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._modules.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The modules."""
+        return self._modules.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and modules."""
+        return self._modules.items()
+
+    def update(self, modules: Any) -> None:
+        """Add others."""
+        self._modules.update(modules)

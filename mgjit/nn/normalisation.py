@@ -43,6 +43,27 @@ def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps
     return _scaled(x * _inverse_root(square, least), weight, None)
 
 
+def group_norm(
+    x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """(x - mean) * (1 / sqrt(var + eps)) * weight + bias, with the mean and the variance of each group of channels.
+
+    Args:
+        x: (N, channels, ...). num_groups: the channels are cut into so many. weight, bias: (channels,)
+
+    Raises:
+        ShapeError: the channels cannot be cut so.
+    """
+    x = require(x, "group_norm")
+    if x.ndim < 2 or x.shape[1] % num_groups:
+        raise ShapeError(f"{user_location()}: group_norm of shape {x.shape} with {num_groups} groups of channels.")
+    groups = x.reshape((x.shape[0], num_groups, -1))
+    found = layer_norm(groups, groups.shape[-1], eps=eps).reshape(x.shape)
+    channels = (x.shape[1], *(1,) * (x.ndim - 2))
+    weight, bias = (None if one is None else one.reshape(channels) for one in (weight, bias))
+    return _scaled(found, weight, bias)
+
+
 def batch_norm(
     x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
@@ -226,3 +247,38 @@ class BatchNorm2d(_BatchNorm):
     """See `BatchNorm1d`; x has the shape (N, num_features, height, width)."""
 
     _ranks = (4,)
+
+
+class GroupNorm(Module):
+    """See `functional.group_norm`.
+
+    Args:
+        num_groups: the channels are cut into so many.
+        num_channels: the second extent of x.
+        eps: what is added to the variance.
+        affine: whether there are a weight and a bias, ones and zeros at first.
+        dtype: of the parameters.
+
+    Attributes:
+        weight, bias: (num_channels,), or None.
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *, dtype: Any = "float64"
+    ) -> None:
+        self.num_groups = checks.count("num_groups", num_groups)
+        self.num_channels = checks.count("num_channels", num_channels)
+        if num_channels % num_groups:
+            raise ArgumentValueError(
+                f"{user_location()}: {num_channels} channels cannot be cut into {num_groups} groups."
+            )
+        self.eps = eps
+        self.weight = Parameter(creation.ones(num_channels, dtype=dtype)) if affine else None
+        self.bias = Parameter(creation.zeros(num_channels, dtype=dtype)) if affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: (N, num_channels, ...)."""
+        return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"

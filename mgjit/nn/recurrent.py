@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 
 from ..errors import ArgumentValueError, ShapeError, user_location
+from ..ir.bodies import define, sigmoid
 from ..tensor import creation
 from ..tensor.apply import elementwise
-from ..tensor.bodies import define, sigmoid
 from ..tensor.joining import concat, stack
 from ..tensor.products import matmul
 from ..tensor.tensor import Tensor, require

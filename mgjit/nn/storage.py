@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, described, user_location
@@ -21,6 +21,8 @@ from ..tensor.dtypes import DType, bool_, float32, float64, int64
 from ..tensor.shapes import size_of
 from ..tensor.tensor import Tensor
 
+#: The name of the text that is kept with tensors.
+_ABOUT = "mgjit.json"
 _MAGIC = b"\x93NUMPY\x01\x00"
 _NUMPY = {float64: "<f8", float32: "<f4", int64: "<i8", bool_: "|b1"}
 _SAFE = {float64: "F64", float32: "F32", int64: "I64", bool_: "BOOL"}
@@ -49,11 +51,19 @@ def save(state: Mapping[str, Any], path: Any) -> None:
             f"{user_location()}: tensors by name are saved, such as model.state_dict(), not the {described(state)}."
         )
     name = os.fspath(path)
-    write = _of_suffix(name, _write_npz, _write_safetensors)
-    tensors = {str(key): asarray(tensor) for key, tensor in state.items()}
+    _of_suffix(name, None, None)
+    write({str(key): asarray(tensor) for key, tensor in state.items()}, name)
+
+
+def write(tensors: dict[str, Tensor], name: str, about: str = "") -> None:
+    """Write tensors to a file: a .safetensors if it ends so, otherwise a .npz.
+
+    Args:
+        about: text that is kept with them.
+    """
     unfinished = f"{name}.{os.getpid()}.new"
     try:
-        write(tensors, unfinished)
+        (_write_safetensors if name.endswith(".safetensors") else _write_npz)(tensors, unfinished, about)
         os.replace(unfinished, name)
     finally:
         if os.path.exists(unfinished):
@@ -70,9 +80,18 @@ def load(path: Any) -> dict[str, Tensor]:
         ArgumentValueError: it ends otherwise, or is damaged, or has elements that tensors cannot hold.
     """
     name = os.fspath(path)
-    read: Callable[[str], dict[str, Tensor]] = _of_suffix(name, _read_npz, _read_safetensors)
+    _of_suffix(name, None, None)
+    return read(name)[0]
+
+
+def read(name: str) -> tuple[dict[str, Tensor], str]:
+    """The tensors of a file, by name, and the text that was kept with them.
+
+    Raises:
+        ArgumentValueError: it is damaged, or has elements that tensors cannot hold.
+    """
     try:
-        return read(name)
+        return _read_safetensors(name) if name.endswith(".safetensors") else _read_npz(name)
     except (KeyError, ValueError, SyntaxError, struct.error) as reason:
         if isinstance(reason, ArgumentValueError):
             raise
@@ -120,7 +139,7 @@ def _tensor_of(numbers: Any, shape: tuple[int, ...], dtype: DType) -> Tensor:
 # ---- .npz ---------------------------------------------------------------------------------------------------
 
 
-def _write_npz(tensors: dict[str, Tensor], path: str) -> None:
+def _write_npz(tensors: dict[str, Tensor], path: str, about: str) -> None:
     import zipfile  # which takes longer to import than all layers
 
     with zipfile.ZipFile(path, "w") as archive:
@@ -129,15 +148,24 @@ def _write_npz(tensors: dict[str, Tensor], path: str) -> None:
             space = -(len(_MAGIC) + 2 + len(text) + 1) % 64
             header = f"{text}{' ' * space}\n".encode("latin1")
             archive.writestr(f"{name}.npy", _MAGIC + struct.pack("<H", len(header)) + header + _bytes(tensor))
+        if about:
+            archive.writestr(_ABOUT, about)
 
 
-def _read_npz(path: str) -> dict[str, Tensor]:
+def _read_npz(path: str) -> tuple[dict[str, Tensor], str]:
     import zipfile
 
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".npy")]
-            return {name[: -len(".npy")]: _of_npy(archive.read(name), name) for name in names}
+            members = archive.namelist()
+            if any(name.endswith("data.pkl") for name in members):
+                raise ArgumentValueError(
+                    f"{user_location()}: {path} was written by torch.save, as a pickle. Write its tensors with "
+                    "safetensors.torch.save_file(state, 'name.safetensors')."
+                )
+            names = [name for name in members if name.endswith(".npy")]
+            found = {name[: -len(".npy")]: _of_npy(archive.read(name), name) for name in names}
+            return found, archive.read(_ABOUT).decode() if _ABOUT in members else ""
     except zipfile.BadZipFile as reason:
         raise ValueError(str(reason)) from None
 
@@ -157,8 +185,8 @@ def _of_npy(data: bytes, name: str) -> Tensor:
 # ---- .safetensors -------------------------------------------------------------------------------------------
 
 
-def _write_safetensors(tensors: dict[str, Tensor], path: str) -> None:
-    header: dict[str, Any] = {}
+def _write_safetensors(tensors: dict[str, Tensor], path: str, about: str) -> None:
+    header: dict[str, Any] = {"__metadata__": {_ABOUT: about}} if about else {}
     parts, place = [], 0
     # Larger elements first, so that all lie at multiples of their size.
     for name, tensor in sorted(tensors.items(), key=lambda one: -one[1].dtype.size):
@@ -174,7 +202,7 @@ def _write_safetensors(tensors: dict[str, Tensor], path: str) -> None:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
 
 
-def _read_safetensors(path: str) -> dict[str, Tensor]:
+def _read_safetensors(path: str) -> tuple[dict[str, Tensor], str]:
     with open(path, "rb") as file:
         data = file.read()
     (length,) = struct.unpack("<Q", data[:8])
@@ -185,4 +213,4 @@ def _read_safetensors(path: str) -> dict[str, Tensor]:
         if name != "__metadata__":
             low, high = about["data_offsets"]
             found[name] = _tensor(about["dtype"], about["shape"], numbers[low:high], name)
-    return found
+    return found, header.get("__metadata__", {}).get(_ABOUT, "")

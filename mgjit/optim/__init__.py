@@ -4,6 +4,9 @@ All of it is ordinary code over tensors and numbers, written as a user would wri
 of the step, with which it is compiled, and outside of a step it runs as it stands.
 """
 
+from typing import Any
+
+from ..tensor.spellings import missing
 from . import lr_scheduler
 from .adam import Adam, AdamW
 from .adaptive import Adadelta, Adagrad, RMSprop
@@ -25,3 +28,7 @@ __all__ = [
     "clip_grad_value_",
     "lr_scheduler",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(__name__, globals(), name)

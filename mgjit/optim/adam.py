@@ -18,7 +18,7 @@ class Adam(Optimizer):
     """x - lr * m / (sqrt(v) + eps), where m and v are running means of g and g * g, corrected for their bias.
 
     Args:
-        params: see `Optimizer`.
+        params, further: see `Optimizer`.
         lr: the learning rate.
         betas: the shares of m and v that stay.
         eps: see above.
@@ -30,10 +30,10 @@ class Adam(Optimizer):
 
     def __init__(
         self, params: Any, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.0, amsgrad: bool = False,
+        weight_decay: float = 0.0, amsgrad: bool = False, **further: Any,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}, further
         )
 
     def state_names(self, options: Mapping[str, Any]) -> list[str]:
@@ -65,15 +65,15 @@ class AdamW(Adam):
     """Adam, where the weights decay by themselves: x becomes `x - lr * weight_decay * x` before the step.
 
     Args:
-        params, lr, betas, eps, amsgrad: see `Adam`.
+        params, lr, betas, eps, amsgrad, further: see `Adam`.
         weight_decay: see above.
     """
 
     def __init__(
         self, params: Any, lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0.01, amsgrad: bool = False,
+        weight_decay: float = 0.01, amsgrad: bool = False, **further: Any,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **further)
 
     def decayed(self, group: Group, x: Any, g: Any) -> tuple[Any, Any]:
         return (x - group.lr * (group["weight_decay"] * x) if group["weight_decay"] else x), g

@@ -14,7 +14,7 @@ class Adagrad(Optimizer):
     """x - lr * g / (sqrt(s) + eps), where s is the sum of all g * g (Duchi et al. 2011).
 
     Args:
-        params: see `Optimizer`.
+        params, further: see `Optimizer`.
         lr: the learning rate, which step t divides by `1 + (t - 1) * lr_decay`.
         lr_decay: see there.
         weight_decay: this share of x is added to its gradient.
@@ -26,12 +26,12 @@ class Adagrad(Optimizer):
 
     def __init__(
         self, params: Any, lr: float = 0.01, lr_decay: float = 0.0, weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0, eps: float = 1e-10,
+        initial_accumulator_value: float = 0.0, eps: float = 1e-10, **further: Any,
     ) -> None:  # fmt: skip
         super().__init__(params, {
             "lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value, "eps": eps,
-        })  # fmt: skip
+        }, further)  # fmt: skip
 
     def state_names(self, options: Mapping[str, Any]) -> list[str]:
         return ["sum"]
@@ -65,16 +65,17 @@ class Adadelta(Optimizer):
     v and u are running means of g * g and d * d: of each, the share rho stays.
 
     Args:
-        params: see `Optimizer`.
+        params, further: see `Optimizer`.
         lr: the learning rate.
         rho, eps: see above.
         weight_decay: this share of x is added to its gradient.
     """
 
     def __init__(
-        self, params: Any, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
+        self, params: Any, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
+        **further: Any,
     ) -> None:
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}, further)
 
     def state_names(self, options: Mapping[str, Any]) -> list[str]:
         return ["square_avg", "acc_delta"]
@@ -92,7 +93,7 @@ class RMSprop(Optimizer):
     """x - lr * g / (sqrt(v) + eps), where v is a running mean of g * g, of which the share alpha stays (Tieleman 2012).
 
     Args:
-        params: see `Optimizer`.
+        params, further: see `Optimizer`.
         lr: the learning rate.
         alpha, eps: see above.
         weight_decay: this share of x is added to its gradient.
@@ -102,12 +103,12 @@ class RMSprop(Optimizer):
 
     def __init__(
         self, params: Any, lr: float = 0.01, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
-        momentum: float = 0.0, centered: bool = False,
+        momentum: float = 0.0, centered: bool = False, **further: Any,
     ) -> None:  # fmt: skip
         super().__init__(params, {
             "lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
             "centered": centered,
-        })  # fmt: skip
+        }, further)  # fmt: skip
 
     def state_names(self, options: Mapping[str, Any]) -> list[str]:
         further = {"momentum_buffer": options["momentum"], "grad_avg": options["centered"]}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from ..engine import state as scalars
+from ..engine.leaks import is_traced_number
 from ..errors import (
     ArgumentError,
     ArgumentValueError,
@@ -19,7 +20,6 @@ from ..errors import (
     described,
     user_location,
 )
-from ..record.leaks import is_traced_number
 from ..tensor import creation
 from ..tensor.tensor import Tensor
 
@@ -73,7 +73,8 @@ class Group:
         return dict(self.options)[name]
 
     def __setitem__(self, name: str, content: Any) -> None:
-        # This assignment shows the survey of a compiled step that `lr` is a number that changes (world/roles.py).
+        # This assignment shows the survey of a compiled step that `lr` is a number that changes
+        # (surroundings/roles.py).
         if name == "lr":
             self.lr = float(content)
         elif is_traced_number(content):

@@ -166,6 +166,125 @@ class LinearLR(LRScheduler):
         return base * (self.start_factor + (self.end_factor - self.start_factor) * share)
 
 
+class OneCycleLR(LRScheduler):
+    """From max_lr / div_factor up to `max_lr`, and down to a `final_div_factor`-th of where it began (Smith 2018).
+
+    PyTorch moves the momentum as well, unless cycle_momentum=False; here it stays.
+
+    Args:
+        optimizer, last_epoch: see `LRScheduler`.
+        max_lr: of all groups.
+        total_steps: of the whole cycle; or else
+        epochs, steps_per_epoch: which are multiplied.
+        pct_start: the share of the steps that go up.
+        anneal_strategy: "cos" or "linear".
+        cycle_momentum: True is refused.
+        div_factor, final_div_factor: see above.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, max_lr: float, total_steps: int | None = None, epochs: int | None = None,
+        steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
+        cycle_momentum: bool = False, div_factor: float = 25.0, final_div_factor: float = 1e4, last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        if total_steps is None:
+            total_steps = (epochs or 0) * (steps_per_epoch or 0)
+        _require_steps("total_steps", total_steps)
+        if cycle_momentum or anneal_strategy not in ("cos", "linear"):
+            raise ArgumentValueError(
+                f"{user_location()}: OneCycleLR leaves the momentum as it is (cycle_momentum=False), and goes along a "
+                f"'cos' or 'linear', not {anneal_strategy!r}."
+            )
+        self.max_lr, self.total_steps, self.is_linear = max_lr, total_steps, anneal_strategy == "linear"
+        self.turn, self.end = pct_start * total_steps - 1.0, total_steps - 1.0
+        self.first, self.last = max_lr / div_factor, max_lr / div_factor / final_div_factor
+        super().__init__(optimizer, last_epoch)
+
+    def at(self, base: Any, t: Any) -> Any:
+        up = self._between(self.first, self.max_lr, t / self.turn) if self.turn > 0.0 else self.max_lr
+        down = self._between(self.max_lr, self.last, (t - self.turn) / max(self.end - self.turn, 1.0))
+        return up if t <= self.turn else down
+
+    def _between(self, start: float, end: float, share: Any) -> Any:
+        if self.is_linear:
+            return start + (end - start) * share
+        return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1.0)
+
+
+class ReduceLROnPlateau:
+    """The learning rate times `factor` when a number, such as a loss, has not become better for some steps.
+
+    `step(number)` is called between compiled steps.
+
+    Args:
+        optimizer: whose learning rates are assigned.
+        mode: "min" if smaller numbers are better, or "max".
+        factor: see above.
+        patience: after how many steps that are not better.
+        threshold: how much better a number must be: this share of the best ("rel"), or this much ("abs").
+        threshold_mode: "rel" or "abs".
+        cooldown: steps after a change that do not count.
+        min_lr: rates do not become smaller.
+        eps: changes that are not larger are left out.
+
+    Attributes:
+        best: the best number so far.
+        num_bad_epochs, cooldown_counter, last_epoch: how many steps were not better, how many do not count, and all.
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: float = 0.0, eps: float = 1e-8,
+    ) -> None:  # fmt: skip
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs") or not factor < 1.0:
+            raise ArgumentValueError(
+                f"{user_location()}: ReduceLROnPlateau has mode 'min' or 'max', threshold_mode 'rel' or 'abs', and a "
+                f"factor below 1, not {mode!r}, {threshold_mode!r} and {factor!r}."
+            )
+        self.optimizer, self.mode, self.factor, self.patience = _checked(optimizer), mode, factor, patience
+        self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
+        self.min_lr, self.eps = min_lr, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+
+    def step(self, metrics: Any) -> None:
+        """One step more, after which the number is this."""
+        number = float(metrics)
+        self.last_epoch += 1
+        if self._is_better(number):
+            self.best, self.num_bad_epochs = number, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
+        if self.num_bad_epochs > self.patience:
+            for group in self.optimizer.param_groups:
+                rate = max(group.lr * self.factor, self.min_lr)
+                if group.lr - rate > self.eps:
+                    group["lr"] = rate
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+
+    def _is_better(self, number: float) -> bool:
+        sign = 1.0 if self.mode == "min" else -1.0
+        far = abs(self.best) * self.threshold if self.threshold_mode == "rel" else self.threshold
+        return math.isinf(self.best) or sign * number < sign * self.best - far
+
+    def get_last_lr(self) -> list[Any]:
+        """The learning rates of the groups."""
+        return [group.lr for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` needs to go on."""
+        names = ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")
+        return {name: vars(self)[name] for name in names}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on as the schedule from which `state_dict` is."""
+        if saved.keys() != self.state_dict().keys():
+            raise ArgumentValueError(f"{user_location()}: that is no state of this schedule: it has {list(saved)}.")
+        vars(self).update(saved)
+
+
 class SequentialLR(LRScheduler):
     """One schedule after the other: at each of the milestones the next one begins, at its step 0.
 

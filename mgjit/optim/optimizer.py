@@ -27,8 +27,10 @@ class Optimizer:
 
     Args:
         params: the parameters: tensors with `requires_grad`, or objects with the numbers `data` and `grad`; or dicts,
-            one for each group, with "params" and the options that are its own.
+            one for each group, with "params" and the options that are its own.  Names are passed over.
         defaults: the options of groups that have no others, by name; `lr` is one of them.
+        further: `maximize`, whether parameters go where the number that was differentiated grows; and PyTorch's
+            `foreach`, `fused`, `capturable` and `differentiable`, which make no difference.
 
     Attributes:
         param_groups: a list of groups: `optimizer.param_groups[0]["lr"] = 0.1` changes an option.
@@ -40,15 +42,21 @@ class Optimizer:
 
     counts = 0
 
-    def __init__(self, params: Any, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, params: Any, defaults: Mapping[str, Any], further: Mapping[str, Any] | None = None) -> None:
+        further = further or {}
+        if not further.keys() <= _FURTHER:
+            unknown = ", ".join(sorted(further.keys() - _FURTHER))
+            raise ArgumentError(f"{user_location()}: {type(self).__name__} has no option {unknown}.")
         if isinstance(params, Tensor) or not isinstance(params, Iterable):
             raise ArgumentError(
                 f"{user_location()}: an optimiser needs a list of parameters, such as model.parameters(), not the "
                 f"{described(params)}."
             )
-        self.defaults = dict(defaults)
+        self.defaults = {**defaults, "maximize": bool(further.get("maximize", False))}
         self.param_groups: list[Group] = []
         given = list(params)
+        if given and isinstance(given[0], tuple):  # named_parameters()
+            given = [p for _, p in given]
         for group in given if given and isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
 
@@ -104,18 +112,26 @@ class Optimizer:
 
     # ---- steps --------------------------------------------------------------------------------------
 
-    def step(self) -> None:
+    def step(self, closure: Any = None) -> Any:
         """Change each parameter by the rule and its gradient; tensors that require no gradient stay as they are.
+
+        Args:
+            closure: is called first, and computes the gradients.
+
+        Returns:
+            what the closure returns.
 
         Raises:
             PrecisionError: the parameters have another type than when the optimiser was made.
         """
+        found = None if closure is None else closure()
         with no_grad():
             for group in self.param_groups:
                 if group.has_tensors:
                     self._change_tensors(group)
                 else:
                     self._change_numbers(group)
+        return found
 
     def _change_tensors(self, group: Group) -> None:
         if group.params[0].dtype != group.counts.dtype:
@@ -128,6 +144,8 @@ class Optimizer:
             g = p.grad
             if g is None:
                 continue
+            if group["maximize"]:
+                g = -g
             state = [each[k] for each in group.state.values()]
             x, *remembered = self.update(group, prepared, p, g, *state)
             for tensor, new in zip(state, remembered):
@@ -138,13 +156,14 @@ class Optimizer:
         prepared = self.prepare(group)
         states = list(group.state.values())
         for k, p in enumerate(group.params):
-            x, *remembered = self.update(group, prepared, p.data, p.grad, *[each[k] for each in states])
+            g = -p.grad if group["maximize"] else p.grad
+            x, *remembered = self.update(group, prepared, p.data, g, *[each[k] for each in states])
             for each, new in zip(states, remembered):
                 each[k] = new
             p.data = x
 
-    def zero_grad(self) -> None:
-        """Set the gradient of each parameter to 0.0."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradient of each parameter to 0.0; there is always one."""
         for group in self.param_groups:
             if group.has_tensors:
                 for tensor in group.params:
@@ -193,6 +212,7 @@ class Optimizer:
         found = []
         for group, other in zip(self.param_groups, groups):
             options = {name: content for name, content in other.items() if name not in ("params", "counts")}
+            options.setdefault("maximize", False)  # of an older version
             rows = [state.get(number, {}) for number in other["params"]]
             names = self.state_names(options) if options.keys() == self.defaults.keys() else None
             if (
@@ -218,6 +238,8 @@ class Optimizer:
         return f"{type(self).__name__}({', '.join(map(repr, self.param_groups))})"
 
 
+#: Options of all optimisers.
+_FURTHER = frozenset({"maximize", "foreach", "fused", "capturable", "differentiable"})
 #: Options that are shares.
 _SHARES = frozenset({"betas", "rho", "alpha"})
 

@@ -14,7 +14,7 @@ class SGD(Optimizer):
     """x - lr * v, where v is `momentum * v + (1 - dampening) * g`; the first v is g.
 
     Args:
-        params: see `Optimizer`.
+        params, further: see `Optimizer`.
         lr: the learning rate.
         momentum: the share of v that stays; at 0.0 nothing is remembered.
         dampening: see above.
@@ -26,11 +26,11 @@ class SGD(Optimizer):
 
     def __init__(
         self, params: Any, lr: float = 0.001, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
-        nesterov: bool = False,
+        nesterov: bool = False, **further: Any,
     ) -> None:  # fmt: skip
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-        })  # fmt: skip
+        }, further)  # fmt: skip
 
     def check(self, options: Mapping[str, Any]) -> None:
         super().check(options)

@@ -13,15 +13,15 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..call.results import collect_results
-from ..draws.plan import DrawPlan
-from ..interruption import with_cleanup
-from ..record.leaks import PlainCall
-from ..runtime import ffi
+from ..base import ffi
+from ..base.interruption import with_cleanup
+from ..engine.leaks import PlainCall
+from ..kernels.side_by_side import pool
+from ..kernels.side_by_side.memory import Bound, Memory, Scratch
 from ..runtime.kernel import Kernel, check_index
-from . import pool
+from ..tracing.call.results import collect_results
+from ..tracing.draws.plan import DrawPlan
 from .member import MemberState, changes
-from .memory import Bound, Memory, Scratch
 
 #: Less work than so many seconds is done by one thread, because waking another would take as long.
 SECONDS_FOR_THREADS = 200e-6

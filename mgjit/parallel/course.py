@@ -21,24 +21,27 @@ from math import ceil
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from .. import settings
-from ..call.columns import Columns
-from ..call.results import collect_results
-from ..call.rows import Rows, pack_rows
+from ..base import settings
+from ..base.interruption import with_cleanup
+from ..engine.leaks import PlainCall
 from ..engine.state import zero_array
-from ..errors import ArgumentError, user_location
-from ..interruption import with_cleanup
-from ..plain import as_part
-from ..record.leaks import PlainCall
+from ..errors import ArgumentError, IndexRangeError, user_location
+from ..kernels.first_calls.plain import as_part
+from ..kernels.side_by_side import pool
+from ..kernels.side_by_side.memory import Bound, Memory, Piece, Scratch
+from ..kernels.side_by_side.worlds import Contents, World, objects_in
+from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
-from ..step import CompiledStep
+from ..step.step import CompiledStep
+from ..tracing.call.columns import Columns
+from ..tracing.call.results import collect_results
+from ..tracing.call.rows import Rows, pack_rows
 from ..verification.comparison import first_difference
 from ..verification.snapshot import Snapshot
-from . import calls, pool
+from . import calls
 from .each import Each
 from .member import MemberState, Visit, changes, runs_anywhere
-from .memory import Bound, Memory, Piece, Scratch
-from .worlds import Contents, World, objects_in
+from .rehearsal import ROWS, member_difference
 
 #: Seconds that a round should take.
 _SECONDS_A_ROUND = 0.1
@@ -266,6 +269,7 @@ class Course:
         kernel, rows = found
         if id(kernel) not in settled:
             left = count * (len(self._members) - number)
+            self._compare_rows(kernel, rows.after(position))
             if not self._is_usable(kernel, left):
                 return False
             settled.add(id(kernel))
@@ -275,7 +279,7 @@ class Course:
             return True
         member.calls_left = 0 if is_running else member.calls_left
         memory = self._visit.memory(member, kernel)
-        if memory is None:
+        if memory is None or not self._is_right(number, kernel, rows.after(position), position):
             return False
         self._stop(number)
         code = kernel.code
@@ -285,6 +289,43 @@ class Course:
         outputs = zero_array(rest.count * len(kernel.outputs), kernel.plan.precision)
         self._running[number] = Piece(Bound(kernel, memory), rest, self._scratch[id(code)], outputs)
         return True
+
+    def _compare_rows(self, kernel: Kernel, rows: Rows) -> None:
+        """Compare what the code of a kernel for loops does with some rows, if that is due."""
+        with contextlib.suppress(ArgumentError, IndexRangeError, Moved, PlainCall):  # the step itself finds out
+            if kernel.loop_trial is not None and kernel.loop_trial.is_due and kernel.move is None:
+                kernel.copy_in()
+                kernel.loop_trial.allows(kernel, rows)
+
+    def _is_right(self, number: int, kernel: Kernel, rows: Rows, position: int) -> bool:
+        """Whether a kernel does in the memory of a member what the step itself does; compared now and then."""
+        trial = kernel.loop_trial
+        if trial is None:
+            return True
+        step, code, counter = self._step, kernel.code, self._step.stats.counter
+        arguments = [self._tables[number].row(position + k) for k in range(min(rows.count, ROWS))]
+
+        def run(row: Sequence[Any]) -> bool:
+            plain_calls = step.stats.plain_calls
+            self._one(row, number)
+            return self._kernels.last is kernel and kernel.code is code and step.stats.plain_calls == plain_calls
+
+        def difference() -> str:
+            data = self._data(arguments)
+            before, calls_before = data.read(), counter[0]
+
+            def restore() -> None:
+                data.restore(before)
+                counter[0] = calls_before
+
+            member = self._members[number]
+            with contextlib.suppress(Exception):  # which the step raises again
+                return with_cleanup(
+                    lambda: member_difference(kernel, member, self._visit, rows, run, arguments), restore
+                )
+            return ""
+
+        return bool(trial.judges_member(len(arguments), difference))
 
     def _stop(self, number: int) -> None:
         """Keep what a member has returned so far from its memory, because something else follows."""
@@ -405,5 +446,7 @@ class Course:
 def is_settled(kernel: Kernel, calls: int) -> bool:
     """Whether so many calls of a kernel are calls of its code and nothing else."""
     if kernel.move is not None or kernel.upgrade is not None or kernel.predecessor is not None:
+        return False
+    if kernel.loop_trial is not None and not kernel.loop_trial.passes(calls):
         return False
     return kernel.trial is None or not kernel.trial.rows_ahead(True, calls)

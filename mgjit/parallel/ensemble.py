@@ -6,9 +6,8 @@ import copy
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Callable, TypeVar
 
-from ..call.columns import Columns, SameColumn, read_columns
-from ..call.plan import bind
-from ..call.results import collect_results
+from ..base.interruption import with_cleanup
+from ..base.tracebacks import with_short_tracebacks
 from ..errors import (
     ArgumentError,
     ArgumentValueError,
@@ -18,18 +17,19 @@ from ..errors import (
     described,
     user_location,
 )
-from ..interruption import with_cleanup
+from ..kernels.side_by_side.pool import checked_threads
+from ..kernels.side_by_side.worlds import World
 from ..runtime.loop import reporting
-from ..stats import Stats
-from ..step import CompiledStep
-from ..tracebacks import with_short_tracebacks
-from ..unlocked import UnlockedStep
+from ..runtime.stats import Stats
+from ..step.step import CompiledStep
+from ..step.unlocked import UnlockedStep
+from ..tracing.call.columns import Columns, SameColumn, read_columns
+from ..tracing.call.plan import bind
+from ..tracing.call.results import collect_results
 from .calls import Calls
 from .course import Course
 from .each import Each
 from .member import MemberState, Visit
-from .pool import checked_threads
-from .worlds import World
 
 T = TypeVar("T")
 
@@ -57,6 +57,16 @@ def ensemble(
     Raises:
         ArgumentError: the step is not compiled, or an argument has the wrong type.
         ArgumentValueError: there are no members, or no threads.
+
+    Examples:
+        >>> w = mgjit.Value(1.0)
+        >>> @mgjit.compile
+        ... def step(x, lr):
+        ...     w.data -= lr * x
+        ...     return w.data
+        >>> sweep = mgjit.ensemble(step, 3)
+        >>> sweep(1.0, mgjit.each([0.5, 0.25, 0.0])).tolist()
+        [0.5, 0.75, 1.0]
     """
     if not isinstance(step, CompiledStep):
         raise ArgumentError(
@@ -187,7 +197,6 @@ class Ensemble:
         Raises:
             ColumnError: columns differ in length, also between members; nothing was computed.
         """
-
         self.step._refuse_in_trace("ensemble")
         return self.step._turn.run(self._loop, columns, named, progress)
 

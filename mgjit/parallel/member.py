@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from ..kernels.side_by_side.memory import Memory
+from ..kernels.side_by_side.worlds import Contents, World, containers_of
 from ..runtime.kernel import Kernel
-from .memory import Memory
-from .worlds import Contents, World, containers_of
 
 #: After so many calls in memory, ints that the step counts up are looked at again.
 _CALLS = 1 << 20
@@ -133,6 +133,7 @@ def runs_anywhere(kernel: Kernel) -> bool:
 
 def changes(kernel: Kernel, arguments: Sequence[Any]) -> bool:
     """Whether a kernel changes data among the arguments of a call."""
-    if not kernel.changed:
+    changed = kernel.changed_now()
+    if not changed:
         return False
-    return any(key in kernel.changed for argument in arguments for key in containers_of(argument))
+    return any(key in changed for argument in arguments for key in containers_of(argument))

@@ -1,7 +1,7 @@
 """What a report says about a step, for both of its forms.
 
 1. Each part of the Program has a time: measured (report/measured.py), or what its statements cost by the model of the
-   scheduler (passes/cost.py).  Within a part, its time is divided among its statements by that model.
+   scheduler (schedule/cost.py).  Within a part, its time is divided among its statements by that model.
 2. A statement belongs to the lines that its records come from, as many as come from each.  In a function, that is the
    line of its own that has led there.  So the shares of the lines of the step add up to 1, if those are counted that
    no line has; and the share of a line of another function is part of the share of the line that has called it.
@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..codegen.clock import Part
+from ..compiler.codegen.clock import Part
+from ..compiler.schedule.cost import cost_when_scheduled
+from ..compiler.schedule.report import Scheduled
 from ..ir.program import Array, Loop, Node, Statement, statements
-from ..passes.cost import cost_when_scheduled
-from ..passes.report import Scheduled
-from ..passes.rewrite import with_surroundings
+from ..ir.rewrite import with_surroundings
 from .names import Names
 from .source import Function, Sources
 

@@ -18,18 +18,18 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Callable
 
-from ..codegen.clock import Clock
-from ..codegen.layout import Layout
-from ..codegen.python import load_python
+from ..base import ffi
+from ..compiler.codegen.clock import Clock
+from ..compiler.codegen.layout import Layout
+from ..compiler.codegen.python import load_python
+from ..compiler.pipeline.pipeline import Lowered
 from ..engine.state import zero_array
+from ..ir.opcodes import PARAMETER
 from ..ir.parameters import Layouts
-from ..making import Noted
-from ..passes.pipeline import Lowered
-from ..record.opcodes import PARAMETER
-from ..runtime import ffi
-from ..runtime.buffers import aligned_zeros, memory_of, moving, state_numbers
-from ..runtime.copies import Copies
+from ..kernels.factory import Noted
+from ..memory.buffers import aligned_zeros, memory_of, moving, state_numbers
 from ..runtime.kernel import Kernel, flat_view
+from ..tracing.copies.copies import Copies
 
 #: Seconds that the runs take together, about; and the fewest and the most runs.
 _SECONDS = 0.25

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..call.plan import ArgumentPlan
 from ..ir.program import Array, Origin, Program, arrays_written
-from ..passes.rewrite import with_surroundings
-from ..trace.knowledge import HeapPlan
+from ..ir.rewrite import with_surroundings
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.tracer.knowledge import HeapPlan
 from .source import Function, Sources
 
 _ASSIGNED = re.compile(r"\s*([A-Za-z_][\w.]*(?:\[[^\]]*\])?)\s*(?:[-+*/]|\*\*|//)?=(?!=)")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from html import escape
 
-from ..kernels import Kernels
+from ..kernels.kernels import Kernels
 from .page import page
 from .study import Study, study
 from .text import described

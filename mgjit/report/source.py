@@ -1,7 +1,7 @@
 """The user's functions that a step has run, and the lines of them that records come from.
 
 A record comes from a stack of lines: one of the step, one of the function that it calls there, and so on
-(trace/sites.py).  Lines of comprehensions and lambdas are those of the function around them.
+(tracer/sites.py).  Lines of comprehensions and lambdas are those of the function around them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass, field
 from types import CodeType
 
-from ..record.sites import NOWHERE
-from ..trace.sites import Sites
+from ..ir.sites import NOWHERE
+from ..tracing.tracer.sites import Sites
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Study a step for a report: trace and lower it once more, and measure it.
 
 1. The kernel that was used last says which arguments the report is about.  Its plan is enough to trace the step again;
-   the arguments themselves are not kept.  This trace notes lines (trace/sites.py).
+   the arguments themselves are not kept.  This trace notes lines (tracer/sites.py).
 2. It is lowered as the kernel was, for the same compiler, with a clock behind each part; what each pass leaves is
    written down.
 3. The code is built and run on copies of the kernel's memory.  Where it cannot be, times are estimated, and the report
@@ -16,28 +16,28 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from ..build import emitted, emitted_python
-from ..choices import optimisation_for
-from ..codegen.clock import Clock
-from ..codegen.layout import Layout
+from ..base import ffi
+from ..compiler.build.build import emitted, emitted_python
+from ..compiler.build.choices import optimisation_for
+from ..compiler.build.families import FAMILY
+from ..compiler.build.options import Options
+from ..compiler.codegen.clock import Clock
+from ..compiler.codegen.layout import Layout
+from ..compiler.pipeline.pipeline import Lowered
+from ..compiler.toolchain import build as toolchain
+from ..compiler.toolchain import compilers
+from ..engine.leaks import PlainCall
 from ..errors import CompilerError
-from ..families import FAMILY
 from ..ir.program import Statement
-from ..kernels import Kernels
-from ..making import Maker, Noted
-from ..options import Options
-from ..passes.pipeline import Lowered
-from ..record.leaks import PlainCall
-from ..record.trace import Trace
-from ..runtime import ffi
-from ..runtime.buffers import Moved
+from ..ir.trace import Trace
+from ..kernels.factory import Maker, Noted
+from ..kernels.kernels import Kernels
+from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
-from ..stats import Stats
-from ..toolchain import build as toolchain
-from ..toolchain import compilers
-from ..trace.hints import power_hints
-from ..trace.knowledge import Again
-from ..trace.sites import Sites
+from ..runtime.stats import Stats
+from ..tracing.tracer.hints import power_hints
+from ..tracing.tracer.knowledge import Again
+from ..tracing.tracer.sites import Sites
 from .findings import Findings, find
 from .measured import Measured, Memory, measure
 from .names import Names
@@ -192,7 +192,7 @@ _MOST_LIBRARIES = 8
 def _built(compiler: compilers.Compiler, source: str, options: Options, statements: int) -> ffi.Library:
     key = compiler.identity, source
     if key not in _libraries:
-        optimisation = optimisation_for(compiler, options, statements)
+        optimisation = optimisation_for(compiler, options, statements, source=source)
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)
         if len(_libraries) >= _MOST_LIBRARIES:
             _libraries.clear()

@@ -13,9 +13,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..codegen.clock import Part, top_nodes
-from ..making import Noted
-from ..passes.pipeline import Lowered
+from ..compiler.codegen.clock import Part, top_nodes
+from ..compiler.pipeline.pipeline import Lowered
+from ..kernels.factory import Noted
 from .findings import Findings, Line, LoopNest, find, grouped
 from .markup import percent, seconds
 from .names import Names

@@ -7,21 +7,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import chain
+from operator import countOf
 from types import CellType
 from typing import Any
 
-from ..call.containers import DataclassNode, MappingNode, SequenceNode
-from ..call.exact import PLAIN, exact_key, exact_keys
-from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, is_not_all_ints, root_of
-from ..call.known import AssignedNode, KnownNode, StaticNode, ValueNode
-from ..call.node import Node
-from ..call.tensors import TensorNode
-from ..record.ranges import intersection
+from ..memory.live import raw_attributes
+from ..tracing.call.containers import DataclassNode, MappingNode, SequenceNode
+from ..tracing.call.exact import PLAIN, exact_key, exact_keys
+from ..tracing.call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode, root_of
+from ..tracing.call.known import AssignedNode, KnownNode, StaticNode, ValueNode
+from ..tracing.call.node import Node
+from ..tracing.call.stand_ins import is_rebuilt
+from ..tracing.call.tensors import TensorNode
+from ..tracing.record.ranges import intersection
 from .kernel import Kernel
 
 #: Lists up to this length are packed element by element.
@@ -43,6 +45,7 @@ class ConditionWriter:
         names: the objects that it uses, by their names in the source.
         cells: the cells of variables that the step captures, by their names in the source.
         conditions: what must hold, in order; some name a part of an argument.
+        afterwards: what must hold once the numbers of the user's objects have been copied in.
         unpackings: statements that unpack short lists.
         numbers: expressions of the packed numbers, in the order of their places.
         pointers: expressions of the buffers that are passed to C; "None" for those that are put into the block.
@@ -52,6 +55,7 @@ class ConditionWriter:
     def __init__(self, kernel: Kernel, parameters: list[str]) -> None:
         self.kernel, self.parameters = kernel, parameters
         self.conditions: list[str] = []
+        self.afterwards: list[str] = []
         self.unpackings: list[str] = []
         self.numbers: list[str] = []
         self.pointers: list[str] = ["None"] * (len(kernel.plan.buffers) + (kernel.draws is not None))
@@ -107,18 +111,22 @@ class ConditionWriter:
 
     def unshared(self, local: str, depth: int = 1) -> None:
         """Require that the kernel does not change a container of an argument, nor lists in it, to a depth."""
-        changed = self.kernel.changed
-        if changed:
-            self.conditions.append(f"{self.name_of(id)}({local}) not in {self.name_of(changed)}")
-        if changed and depth > 1:
-            self.conditions.append(f"{self.name_of(_are_unshared)}({local}, {self.name_of(changed)}, {depth})")
+        found: list[tuple[list[str], str]] = []
+        if self.kernel.changed:
+            found.append((self.conditions, self.name_of(self.kernel.changed)))
+        if self.kernel.copies is not None and self.kernel.copies.told.changed:
+            found.append((self.afterwards, f"{self.name_of(self.kernel.copies.told.lists)}[0]"))
+        for conditions, changed in found:
+            conditions.append(f"{self.name_of(id)}({local}) not in {changed}")
+            if depth > 1:
+                conditions.append(f"{self.name_of(_are_unshared)}({local}, {changed}, {depth})")
 
     def _new_local(self) -> str:
         self._locals += 1
         return self.own(f"part{self._locals}")
 
     def number(self, node: NumberNode, place: str) -> None:
-        local = self.typed(place, int if node.integer else float)
+        local = self.typed(place, node.type)
         if node.place in self._allowed:
             self._index(node.place, local, node.integer)
         elif node.integer:
@@ -172,8 +180,8 @@ class ConditionWriter:
             return
         local = self.typed(place, node.kinds[0])
         self.unshared(local)
-        is_float = f"{self._type}({local}[0]) is {self.name_of(float)}"
-        self.conditions.append(f"({is_float} or {self.name_of(is_not_all_ints)}({local}))")
+        floats = f"{self.name_of(countOf)}({self.name_of(map)}({self._type}, {local}), {self.name_of(node.type)})"
+        self.conditions.append(f"({floats} == {size} or {self.name_of(node.are_floats)}({local}))")
         if size > _FEW:
             self.conditions.append(f"{self._len}({local}) == {size}")
             self.numbers.append(f"*{local}")
@@ -235,6 +243,8 @@ class ConditionWriter:
         local = self.typed(place, node.kind)
         self.unshared(local)
         self.conditions.append(f"{self._len}({local}) == {len(node.parts)}")
+        if node.may_have_attributes:
+            self.conditions.append(f"{self.name_of(is_rebuilt)}({local})")
         for k, part in enumerate(node.parts):
             self.visit(part, f"{local}[{k}]")
 
@@ -251,8 +261,8 @@ class ConditionWriter:
     def dataclass(self, node: DataclassNode, place: str) -> None:
         local = self.typed(place, node.kind)
         self.unshared(local)
-        entries = getattr(node.example, "__dict__", None)
-        if entries is not None and len(entries) > len(dataclasses.fields(node.example)):  # to look into it takes time
+        entries = raw_attributes(node.example)
+        if entries is not None:  # what has come to it may be asked for by `hasattr`
             self.conditions.append(f"{self._len}({local}.__dict__) == {len(entries)}")
         if entries is not None and self.kernel.changed:
             self.unshared(f"{local}.__dict__")
@@ -290,7 +300,7 @@ def _private(buffer: Any) -> bytes:
     return memoryview(buffer).tobytes()
 
 
-def _are_unshared(rows: Any, changed: frozenset[int], depth: int) -> bool:
+def _are_unshared(rows: Any, changed: frozenset[int] | set[int], depth: int) -> bool:
     for _ in range(depth - 1):
         if not changed.isdisjoint(map(id, rows)):
             return False

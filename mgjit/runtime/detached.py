@@ -2,7 +2,7 @@
 
 An object whose numbers live in the memory of a kernel has another class, attributes that can only hold floats, and
 properties that make plain Python slower.  So before a plain call the numbers return to the objects, and after it the
-memory gets what the objects then hold; None becomes 0.0, as in every compiled call.
+memory gets what the objects then hold, or the home of a number holds what is none (memory/live.py).
 
 1. Objects of one class whose numbers live in the same arrays are a group, which is handled by a few calls into C.
 2. A group is detached by writing the numbers into its objects, and then changing their class.  It is attached by
@@ -24,12 +24,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any, TypeVar
 
+from ..base.garbage import without_garbage_collection
+from ..base.interruption import new_lock, with_cleanup
+from ..engine.kinds import is_float64
 from ..engine.precision import FLOAT64
+from ..engine.progress import NO_THREAD, tracing_threads
 from ..engine.value import Value
-from ..garbage import without_garbage_collection
-from ..interruption import new_lock, with_cleanup
-from ..record.progress import NO_THREAD, tracing_threads
-from .live import Field, Home, field_of, set_class
+from ..memory.live import Field, Home, field_of, holds_others, original_class, require_numbers, set_class
 
 T = TypeVar("T")
 
@@ -39,6 +40,9 @@ _VALUE_FIELDS = (field_of(Value, "_data"), field_of(Value, "_grad"))
 def is_attached(thing: Any) -> bool:
     """Whether numbers of an object live in the memory of a kernel."""
     return (isinstance(thing, Value) and thing._is_bound) or hasattr(type(thing), "_mgjit_original")
+
+
+_kind_of = operator.attrgetter("kind")
 
 
 class _Group:
@@ -78,25 +82,55 @@ class _Group:
             return not any(any(map(operator.is_not, field.read_all(self.things), homes)) for field, homes in columns)
         return False
 
-    def detach(self) -> None:
-        """Make them ordinary objects."""
-        columns = zip(self._fields, self._memories, self._places)
-        written = [field.write_all(self.things, map(memory.__getitem__, places)) for field, memory, places in columns]
+    def is_only_of(self, user: Any) -> bool:
+        """Whether no kernel of others works in the memory."""
+        storages = [self._storage] if self._is_value else [home.storage for column in self._homes for home in column]
+        return all(storage.is_only_of(user) for storage in storages)
+
+    def detach(self, with_types: bool = True) -> None:
+        """Make them ordinary objects.
+
+        Args:
+            with_types: whether numbers are of numpy's types where they are so in plain Python.
+        """
+        columns = zip(self._fields, self._memories, self._places, self._homes)
+        written = [
+            field.write_all(
+                self.things,
+                map(Home.read, homes) if with_types and any(map(_kind_of, homes)) else map(memory.__getitem__, places),
+            )
+            for field, memory, places, homes in columns
+        ]
         self._at_once(*written, self._note(True), map(set_class, self.things, repeat(self._original)))
 
-    def attach(self) -> None:
-        """Undo it, with the numbers that they hold now."""
+    def attach(self, with_types: bool = True) -> None:
+        """Undo it, with the numbers that they hold now.
+
+        Args:
+            with_types: as they were detached; without, numbers are floats that may be numpy's in plain Python.
+        """
         if not self.is_detached:
             return
+        with contextlib.suppress(AttributeError, KeyError):
+            for field, homes in zip(self._fields, self._homes):
+                self._see(field, homes, with_types)
         columns = list(zip(self._fields, self._memories, self._places))
         copied = [map(operator.setitem, repeat(m), places, field.read_all(self.things)) for field, m, places in columns]
         try:
             self._at_once(*copied, *self._moves_back())
-        except (AttributeError, KeyError, TypeError):  # one is None, was deleted, is back already, or is no number
-            for field, memory, places in columns:
-                for place, thing in zip(places, self.things):
-                    _copy_one(field, memory, place, thing)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):  # deleted, back already, or no number
+            for (field, memory, places), homes in zip(columns, self._homes):
+                for place, thing, home in zip(places, self.things, homes or repeat(None)):
+                    _copy_one(field, memory, place, thing, home)
             self._at_once(*self._moves_back())
+
+    def _see(self, field: Field, homes: list[Home], with_types: bool) -> None:
+        """Note which numbers are of numpy's type float64."""
+        kinds = set(map(type, field.read_all(self.things))) - {float}
+        if homes and (any(map(is_float64, kinds)) or (with_types and any(map(_kind_of, homes)))):
+            for home, number in zip(homes, list(field.read_all(self.things))):
+                if with_types or is_float64(type(number)):
+                    home.see(number)
 
     def _moves_back(self) -> list[Iterator[None]]:
         """What makes the objects attached again, once their numbers are in the memory."""
@@ -112,13 +146,16 @@ class _Group:
         deque(chain(*changes), maxlen=0)
 
 
-def _copy_one(field: Field, memory: Any, place: int, thing: Any) -> None:
+def _copy_one(field: Field, memory: Any, place: int, thing: Any, home: Home | None) -> None:
     number: Any = 0.0
     with contextlib.suppress(AttributeError, KeyError):
         number = field.read(thing)
-    if type(number) is not Home:
-        with contextlib.suppress(TypeError):  # not a number: the step would not have been compiled
-            memory[place] = 0.0 if number is None else number
+    if type(number) is Home:
+        return
+    if home is None:  # a Value, which holds numbers
+        memory[place] = number
+    else:
+        home.put(number, f"{original_class(type(thing)).__name__}.{field.name}")
 
 
 class Detached:
@@ -126,10 +163,12 @@ class Detached:
 
     Args:
         things: these objects, and others, which stay as they are.
+        with_types: whether their numbers are of numpy's types where they are so in plain Python; to a kernel that is
+            compared with plain Python, all of them are floats.
     """
 
-    def __init__(self, things: Iterable[Any]) -> None:
-        self._things = list(things)
+    def __init__(self, things: Iterable[Any], with_types: bool = True) -> None:
+        self._things, self._with_types = list(things), with_types
         self._groups: list[_Group] | None = None
 
     def __len__(self) -> int:
@@ -169,8 +208,7 @@ class Detached:
         self._attach()
         if self in _under_way:
             _under_way.remove(self)
-        if not _under_way:
-            tracing_threads.pop(NO_THREAD, None)
+        _note_attached()
 
     def _detach(self) -> None:
         if any(group.is_detached for group in self._groups or ()):
@@ -178,15 +216,22 @@ class Detached:
         if not self._groups or not all(group.is_attached() for group in self._groups):
             self._groups = without_garbage_collection(lambda: _groups(self._things))
         for group in self._groups:
-            group.detach()
+            group.detach(self._with_types)
 
     def _attach(self) -> None:
         """May be repeated."""
         for group in self._groups or ():
-            group.attach()
+            group.attach(self._with_types)
 
 
-#: Threads of mgjit, which call no steps and look at no objects (parallel/pool.py).
+def release(things: Iterable[Any], user: Any) -> None:
+    """Make those ordinary objects for good whose numbers live in memory that only this user's kernels have used."""
+    groups = [group for group in _groups(things) if group.is_only_of(user)]
+    for group in groups:
+        group.detach()
+
+
+#: Threads of mgjit, which call no steps and look at no objects (side_by_side/pool.py).
 helpers: list[threading.Thread] = []
 #: Those that are detached only to be quicker.
 _under_way: list[Detached] = []
@@ -210,6 +255,23 @@ def attach_all() -> None:
         with _attaching:  # threads that have begun since it was detached
             for detached in _under_way[:]:
                 detached.end()
+
+
+def attach_numbers() -> None:
+    """The same, before a kernel is used.
+
+    Raises:
+        PlainCall: something else is in place of a number of the memory.
+    """
+    attach_all()
+    if are_detached():
+        require_numbers()
+        _note_attached()
+
+
+def _note_attached() -> None:
+    if not (_under_way or holds_others()):
+        tracing_threads.pop(NO_THREAD, None)
 
 
 def _groups(things: Iterable[Any]) -> list[_Group]:

@@ -33,11 +33,11 @@ from textwrap import indent
 from types import CellType, FunctionType
 from typing import Any
 
-from ..call.results import ConstantResult, OutputResult
-from ..codegen.entries import MOST_INPUTS
-from ..world.guard import Guard
+from ..base.ffi import PYPY, PointerBlock
+from ..compiler.codegen.entries import MOST_INPUTS
+from ..tracing.call.results import ConstantResult, OutputResult
+from ..tracing.surroundings.guard import Guard
 from .conditions import ConditionWriter, Unsuitable
-from .ffi import PYPY, PointerBlock
 from .kernel import Kernel
 from .turn import Turn
 from .undo import Undo
@@ -266,7 +266,11 @@ class _Writer(ConditionWriter):
             lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *recovering]
         indices = self._indices(copies.inputs) if copies.inputs else ""
         fill = f"{self.name_of(copies.fill)}({indices})"
-        return _inside(f"if {owed}[0] < 0 and {fill}:", [*draws, *lines, f"return {result}"])
+        paths = [part.given for part in copies.told.kept if part.given is not None]
+        kept = "".join(f"{path.expression(self.parameters, self.name_of)}, " for path in paths)
+        keeping = [f"{self.name_of(copies.told.given)}[:] = {kept}"] if kept else []
+        accepted = " and ".join([f"{owed}[0] < 0", fill, *self.afterwards])
+        return _inside(f"if {accepted}:", [*keeping, *draws, *lines, f"return {result}"])
 
     def _indices(self, inputs: Sequence[int]) -> str:
         """Some of the packed numbers of the call."""

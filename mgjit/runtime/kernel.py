@@ -13,29 +13,30 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import chain, starmap
 from time import perf_counter
 from typing import Any, Callable
 
-from ..call.node import Frame
-from ..call.objects import ObjectSlots
-from ..call.plan import ArgumentPlan
-from ..call.results import ResultTree
-from ..call.rows import Rows, alike
-from ..call.written import Writes
-from ..draws.plan import DrawPlan
+from ..base import ffi
+from ..base.cached import cached_property
+from ..base.interruption import with_cleanup
+from ..compiler.build.code import Code
+from ..engine.leaks import PlainCall
 from ..engine.state import zero_array
 from ..errors import IndexRangeError
-from ..interruption import with_cleanup
-from ..record import opcodes as ops
-from ..record.integers import IntegerLimit
-from ..record.trace import IndexCheck
-from ..world.guard import Guard
-from . import ffi
-from .buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
-from .code import Code
-from .copies import Copies
+from ..ir import opcodes as ops
+from ..ir.trace import IndexCheck
+from ..memory.buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
+from ..tracing.call.node import Frame
+from ..tracing.call.objects import ObjectSlots
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.call.results import ResultTree
+from ..tracing.call.rows import Rows, alike
+from ..tracing.call.written import Writes
+from ..tracing.copies.copies import Copies
+from ..tracing.draws.plan import DrawPlan
+from ..tracing.record.integers import IntegerLimit
+from ..tracing.surroundings.guard import Guard
 from .pages import use_huge_pages
 from .predecessor import Predecessor
 from .undo import undoing
@@ -82,6 +83,7 @@ class Kernel:
         self.objects = objects
         self._integers = IntegerLimit() if integers is None else integers
         #: The identities of the user's lists, dicts and objects in which it assigns numbers: no inputs may lie there.
+        #: Those of lists in whose place the program may put others are in `changed_now`.
         self.changed = changed
         #: The plan of what each call draws, or None; `draw` makes these draws.
         self.draws = draws if draws is not None and draws.size else None
@@ -102,7 +104,7 @@ class Kernel:
         self.predecessor: Predecessor | None = None
         #: The call path of this kernel, or None where there is only the general one; by whether it is short.
         self.fast_calls: dict[bool, Callable[..., Any] | None] = {}
-        #: Whether it is known to write nothing but its results (parallel/writes.py).
+        #: Whether it is known to write nothing but its results (side_by_side/writes.py).
         self.only_reads = False
         #: How long a step takes in a loop, as far as it is known.
         self.seconds_a_row = 0.0
@@ -110,6 +112,8 @@ class Kernel:
         self.verdict = -1
         #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
         self.trial: Any = None
+        #: When the code of loops is compared with that of calls (verification/loops.py); None when it is not.
+        self.loop_trial: Any = None
         #: What the phases of a step depend on, if they are run separately (record/separation.py).
         self.separation: Any = None
         #: Whether the forward phase, if they are, assigns parameters or numbers of the user's objects.
@@ -138,11 +142,21 @@ class Kernel:
         if code.layouts != self.code.layouts:
             return False
         run = self.run["step"]
-        before = Predecessor(self.code, run, self.buffers, self.put_buffer, self.parameters, with_gradients)
+        before = Predecessor(self.code, run, self.buffers, self.put_buffer, self.places_in, with_gradients)
         self.predecessor = before if compared else None
         self.fast_calls = {}
         self._install(code)
         return True
+
+    def places_in(self, buffer: Any) -> Sequence[int]:
+        """The places of a buffer that hold numbers of the program's, and no padding."""
+        for storage in self.parameters:
+            if buffer is storage.data or buffer is storage.grad:
+                return storage.places(range(len(storage)))
+        for memory, places in zip(self.state_buffers, self.state_places):
+            if buffer is memory:
+                return places
+        return range(len(buffer))
 
     def mismatch(self) -> str:
         """How the code differs from the one before, if a call has been compared; that one is taken again then."""
@@ -176,6 +190,8 @@ class Kernel:
         for buffer in self.buffers:
             use_huge_pages(buffer)
         self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
+        if self.loop_trial is not None:
+            self.loop_trial.begin()
         #: The shortest time that one call of the code has taken, and how many have been timed.
         self.seconds_a_call = math.inf
         self.timed_calls = 0
@@ -218,7 +234,7 @@ class Kernel:
         self.run: dict[str, Callable[[], Any]] = {name: library.bind(f"mgjit_{name}", block) for name in names}
 
     def _start_python(self) -> None:
-        from ..codegen.python import load_python
+        from ..compiler.codegen.python import load_python
 
         buffers = self.buffers
         buffers[self.slot("scratch", 0)] = [0.0] * self.code.scratch_size  # a list is faster than an array here
@@ -313,8 +329,11 @@ class Kernel:
             move.fill()
             with_cleanup(work, show_moved)
 
-    def accept(self) -> None:
+    def accept(self, arguments: Sequence[Any] | None = None) -> None:
         """Accept the arguments in the frame: check indices, pass buffers, copy Values in.
+
+        Args:
+            arguments: what the caller gave; without, a copy is kept of what the step keeps of them.
 
         Raises:
             IndexRangeError: a run-time index is out of range; nothing has been written.
@@ -327,6 +346,8 @@ class Kernel:
         for number, buffer in zip(self._buffer_slots, self.frame.buffers):
             self.put_buffer(number, buffer)
         self.copy_in(None if self.code.separate else self.frame.packed)
+        if arguments is not None and self.copies is not None:
+            self.copies.keep(arguments)
 
     def copy_in(self, packed: Sequence[float] | None = None) -> None:
         """Copy the Values among the arguments, and numbers of the user's objects, into the kernel's memory.
@@ -354,13 +375,16 @@ class Kernel:
                 value.data = self.values.data[index]
                 value.grad = self.values.grad[index]
 
+    def changed_now(self) -> frozenset[int]:
+        """The identities of everything in which it assigns numbers."""
+        return self.changed if self.copies is None else self.changed.union(self.copies.lists())
+
     def is_changed_by_rows(self, rows: Iterable[Sequence[Any]]) -> bool:
         """Whether what one row does may be seen by the next one, as an argument."""
         if self.writes is not None or self.objects is not None:
             return True
-        if not self.changed or not self.plan.has_containers:
-            return False
-        return any(self.plan.shared(row, self.changed) for row in rows)
+        changed = self.changed_now() if self.plan.has_containers else ()
+        return bool(changed) and any(self.plan.shared(row, changed) for row in rows)
 
     def check_rows(self, rows: Rows) -> None:
         """Check the run-time indices of all rows.
@@ -400,7 +424,7 @@ def check_index(check: IndexCheck, plan: ArgumentPlan, frame: Frame) -> None:
     """Check one run-time index of a call.
 
     Raises:
-        IndexRangeError: it is out of range.
+        IndexRangeError: it is out of range. PlainCall: it is one that only plain Python looks for.
     """
     number = _input(check.input_index, plan, frame)
     if not _is_in(number, check.allowed):
@@ -421,7 +445,12 @@ def _is_in(number: float, allowed: range) -> bool:
     return allowed.start <= number < allowed.stop and number == int(number)
 
 
-def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRangeError:
+def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRangeError | PlainCall:
+    if number == check.plain:
+        return PlainCall(
+            f"{check.location}: there is a label {check.plain}{where}, which a step looks for if it is told to: write "
+            f"ignore_index={check.plain}"
+        )
     what = "the index" if check.is_index else "the number that the index is computed from,"
     end = "" if check.is_index else ","
     allowed = f"in {check.start} .. {check.start + check.count - 1}" if check.count else "that is possible"

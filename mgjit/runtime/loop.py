@@ -15,23 +15,25 @@ that has never run begins with a single row, in the transaction that moves the p
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap
 from time import perf_counter
 from typing import Any, Callable, Protocol
 
-from ..call.node import Frame
-from ..call.rows import Rows
+from ..base import ffi
+from ..base.interruption import with_cleanup
 from ..engine.state import zero_array
-from ..interruption import with_cleanup
-from . import ffi
+from ..tracing.call.node import Frame
+from ..tracing.call.rows import Rows
 from .kernel import Kernel, flat_view
 
 #: Seconds that one foreign call should take: short enough for Ctrl-C, long enough for its own cost not to matter.
 _SECONDS_A_CHUNK = 0.05
 #: The first rows of a loop may be slower or faster than the others.
 _FASTEST_GROWTH = 64
+#: For `starmap`: one call without arguments.
+_ONCE: tuple[tuple[()], ...] = ((),)
 
 
 class Runner(Protocol):
@@ -71,6 +73,7 @@ class NativeRunner:
     def __init__(
         self, library: ffi.Library, kernel: Runnable, rows: Rows, outputs: array[float], count: int = 0
     ) -> None:
+        self.library = library
         block = self.block = kernel.pointer_block()
         moves = array("q")
         for slot, memory, stride in moving_inputs(kernel, rows):
@@ -108,6 +111,44 @@ class NativeRunner:
         self._call()
 
 
+class StepRunner:
+    """Rows through the code of single calls, one after the other.
+
+    Args:
+        done: how many rows have been run already.
+    """
+
+    def __init__(
+        self, library: ffi.Library, kernel: Runnable, rows: Rows, outputs: array[float], done: int = 0
+    ) -> None:
+        self._runs: list[Any] = [0] * done
+        self._block, self._draws = kernel.pointer_block(), kernel.draws
+        self._moves: list[tuple[int, memoryview, int]] = []
+        for slot, memory, stride in moving_inputs(kernel, rows):
+            if len(memory):
+                self._moves.append((slot, memoryview(memory).cast("B"), stride))
+        if len(outputs):  # not cast: of a part of a cast view, PyPy passes a copy to C
+            self._moves.append((kernel.slot("output", 0), memoryview(outputs), len(kernel.outputs)))
+        if kernel.draws is not None:
+            self._code, self._drawn = kernel.frame.packed.typecode, kernel.slot("input", len(rows.buffers) + 1)
+            self._stride = kernel.frame.packed.itemsize * kernel.draws.size
+        self._call = library.bind("mgjit_step", self._block)
+
+    @property
+    def done(self) -> int:
+        return len(self._runs)
+
+    def run(self, count: int) -> None:
+        drawn = None if self._draws is None else memoryview(self._draws.rows(count, self._code)).cast("B")
+        for number in range(count):
+            row = self.done
+            for slot, memory, stride in self._moves:
+                self._block.set(slot, memory[row * stride : (row + 1) * stride] if stride else memory)
+            if drawn is not None:
+                self._block.set(self._drawn, drawn[number * self._stride : (number + 1) * self._stride])
+            self._runs.extend(starmap(self._call, _ONCE))  # runs it and notes that, in one call into C
+
+
 class PythonRunner:
     """Rows through generated Python."""
 
@@ -141,7 +182,12 @@ class PythonRunner:
 
 
 def run_rows(
-    kernel: Kernel, rows: Rows, report: Callable[[int], Any], count: array[int], ahead: array[float] | None = None
+    kernel: Kernel,
+    rows: Rows,
+    report: Callable[[int], Any],
+    count: array[int],
+    ahead: array[float] | None = None,
+    row: Callable[[int], Sequence[Any]] | None = None,
 ) -> Any:
     """Run all rows and return the columns of their results.
 
@@ -151,6 +197,7 @@ def run_rows(
         report: called from time to time with how many more rows are done.
         count: one number, to which the number of rows that were run is added, also if a signal ends the loop.
         ahead: outputs of earlier rows, which were run as calls of their own.
+        row: gives the arguments of a row, by its number in the whole loop.
     """
     width = len(kernel.outputs)
     outputs = zero_array(rows.count * width, kernel.plan.precision)
@@ -160,17 +207,30 @@ def run_rows(
     else:
         runner = NativeRunner(kernel.code.library, kernel, rows, outputs)
     kernel.copy_in()
-    before = count[0]
+    before, trial = count[0], kernel.loop_trial
+    if trial is not None and trial.is_over and not trial.is_wrong:
+        trial = None  # as most often
 
     def work() -> None:
+        nonlocal runner
         if kernel.move is not None:
             kernel.transaction(lambda: _run(kernel, runner, 1), lambda: runner.done, lambda: None)
             report(1)
-        for chunk in in_chunks(kernel, runner, rows.count):
-            report(chunk)
+        while runner.done < rows.count:
+            end = rows.count
+            if trial is not None and isinstance(runner, NativeRunner):
+                if trial.allows(kernel, rows.after(runner.done)):
+                    end = runner.done + trial.until_next(rows.count - runner.done)
+                    trial.passes(end - runner.done)
+                else:
+                    runner = StepRunner(runner.library, kernel, rows, outputs, runner.done)
+            for chunk in in_chunks(kernel, runner, end):
+                report(chunk)
 
     def show() -> None:
         if runner.done:
+            if row is not None and kernel.copies is not None and kernel.copies.told.kept:
+                kernel.copies.keep(row(rows.start + runner.done - 1))
             kernel.copy_out()
         count[0] = before + runner.done
 

@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-from . import ffi
+from ..base import ffi
 
 #: The size of a huge page, with small ones of 4 KB.
 SIZE = 1 << 21

@@ -5,8 +5,8 @@ That code has been compared with plain Python (verification/trial.py), which tak
 1. Run the code that was there before, and keep what it leaves.
 2. Put back what was in memory, and run the better code.
 3. Compare all numbers that they can write, bit for bit, except that one nan is like another, and that what is written
-   to the padding between rows of parameters does not count, nor do gradients that nobody reads (`grads=False`).  If
-   they differ, leave those of the code before.
+   to the padding between rows of parameters or states does not count, nor do gradients that nobody reads
+   (`grads=False`).  If they differ, leave those of the code before.
 
 An interruption leaves the memory as it was, or a whole call.
 """
@@ -18,14 +18,13 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..interruption import with_cleanup
+from ..base.interruption import with_cleanup
 
 if TYPE_CHECKING:
-    from .buffers import ParameterStorage
-    from .code import Code
+    from ..compiler.build.code import Code
 
 #: The memory that code writes, and that outlives a call.
-_WRITTEN = frozenset({"parameter", "gradient", "state", "output"})
+WRITTEN = frozenset({"parameter", "gradient", "state", "output"})
 
 
 class Predecessor:
@@ -35,7 +34,7 @@ class Predecessor:
         code, run: the code, and what runs it.
         buffers: the memory that it works on, by slot.
         put_buffer: lets it work on a buffer among the arguments, which is another one in each call.
-        storages: of the parameters.
+        places: those of a buffer that hold numbers of the program's, and no padding.
         with_gradients: whether gradients are to be compared.
 
     Attributes:
@@ -49,11 +48,11 @@ class Predecessor:
         run: Callable[[], Any],
         buffers: Sequence[Any],
         put_buffer: Callable[[int, Any], None],
-        storages: Sequence[ParameterStorage] = (),
+        places: Callable[[Any], Sequence[int]] = lambda buffer: range(len(buffer)),
         with_gradients: bool = True,
     ) -> None:
         self.code, self._run, self._buffers, self._put_buffer = code, run, buffers, put_buffer
-        self._storages, self._with_gradients = storages, with_gradients
+        self._places, self._with_gradients = places, with_gradients
         self.has_run = False
         self.mismatch = ""
 
@@ -67,7 +66,7 @@ class Predecessor:
         for number, slot in enumerate(self.code.slots):
             if slot.space == "input" and 0 < slot.region <= len(given):
                 self._put_buffer(number, given[slot.region - 1])
-        slots = [k for k, slot in enumerate(self.code.slots) if slot.space in _WRITTEN and len(self._buffers[k])]
+        slots = [k for k, slot in enumerate(self.code.slots) if slot.space in WRITTEN and len(self._buffers[k])]
         views = [memoryview(self._buffers[k]).cast("B") for k in slots]
         before = [view.tobytes() for view in views]
 
@@ -92,23 +91,48 @@ class Predecessor:
 
     def _difference(self, slots: Sequence[int], expected: Sequence[bytes], found: Sequence[bytes]) -> str:
         """The first number that differs, in words."""
-        for k, one, other in zip(slots, expected, found):
-            if one == other:
-                continue
-            slot = self.code.slots[k]
-            if slot.space == "gradient" and not self._with_gradients:
-                continue
-            ours, theirs = array(slot.format, one), array(slot.format, other)
-            for number in self._places(self._buffers[k]):
-                x, y = ours[number], theirs[number]
-                same_sign = math.copysign(1.0, x) == math.copysign(1.0, y)
-                if not ((x == y and same_sign) or (x != x and y != y)):
-                    return f"number {number} of the {slot.space} memory is {y!r}, and was {x!r}"
-        return ""
+        ours, theirs = dict(zip(slots, expected)), dict(zip(slots, found))
+        every = range(len(self._buffers))
+        difference = first_difference(
+            self.code, self._buffers, self._places, self._with_gradients, [*map(ours.get, every)],
+            [*map(theirs.get, every)],
+        )  # fmt: skip
+        if difference is None:
+            return ""
+        what, number, before, now = difference
+        return f"number {number} of the {what} memory is {now!r}, and was {before!r}"
 
-    def _places(self, buffer: Any) -> Sequence[int]:
-        """The places of a buffer that hold numbers of the program's, and no padding."""
-        for storage in self._storages:
-            if buffer is storage.data or buffer is storage.grad:
-                return storage.places(range(len(storage)))
-        return range(len(buffer))
+
+def first_difference(
+    code: Code,
+    buffers: Sequence[Any],
+    places: Callable[[Any], Sequence[int]],
+    with_gradients: bool,
+    expected: Sequence[Any],
+    found: Sequence[Any],
+) -> tuple[str, int, float, float] | None:
+    """The first number that code leaves differently in two runs: the space and its number there, and both numbers.
+
+    Args:
+        buffers: the memory that the code works on, by slot.
+        places: those of a buffer that hold numbers of the program's, and no padding.
+        expected, found: the bytes there after each run; None for what is not compared.  There may be more of them than
+            slots: results.
+    """
+    formats = [(slot.space, slot.format) for slot in code.slots]
+    output = next((slot.format for slot in code.slots if slot.space == "output"), "d")
+    formats += [("output", output)] * (len(buffers) - len(formats))
+    for (space, format), buffer, one, other in zip(formats, buffers, expected, found):
+        is_left_out = space not in WRITTEN or (space == "gradient" and not with_gradients)
+        if is_left_out or one is None or one is buffer is other:
+            continue
+        first, second = memoryview(one).cast("B").tobytes(), memoryview(other).cast("B").tobytes()
+        if first == second:
+            continue
+        ours, theirs = array(format, first), array(format, second)
+        for number in places(buffer):
+            x, y = ours[number], theirs[number]
+            same_sign = math.copysign(1.0, x) == math.copysign(1.0, y)
+            if not ((x == y and same_sign) or (x != x and y != y)):
+                return space, number, x, y
+    return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 from array import array
 from typing import Any, Callable, TypeVar
 
-from ..interruption import new_lock, with_cleanup
+from ..base.interruption import new_lock, with_cleanup
 from .detached import attach_all
 
 T = TypeVar("T")

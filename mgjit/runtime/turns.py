@@ -14,16 +14,16 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable
 
-from ..call.results import CompositeResult, ConstantResult, MixedResult, OutputResult, ResultTree
-from ..call.rows import Rows
+from ..base import ffi
+from ..base.interruption import with_cleanup
+from ..engine.leaks import PlainCall
 from ..engine.state import zero_array
 from ..errors import MgjitError
-from ..interruption import with_cleanup
-from ..record.leaks import PlainCall
-from ..world.places import Element, Place
-from . import ffi
-from .buffers import Moved
-from .copies import Copied
+from ..memory.buffers import Moved
+from ..tracing.call.results import CompositeResult, ConstantResult, MixedResult, OutputResult, ResultTree
+from ..tracing.call.rows import Rows
+from ..tracing.copies.copies import Copied
+from ..tracing.surroundings.places import Element, Place
 from .kernel import Kernel, check_index
 from .loop import NativeRunner, in_chunks
 
@@ -153,6 +153,8 @@ class _Stretch:
             Moved, PlainCall: as for a call; nothing was run.
         """
         tables = [group.rows() for group in self._groups]
+        if not all(_may_loop(group.kernel, rows) for group, rows in zip(self._groups, tables)):
+            return False
         if not all(
             group.kernel.are_exact(rows) and group.kernel.copies_stay_exact(len(self))
             for group, rows in zip(self._groups, tables)
@@ -171,11 +173,21 @@ class _Stretch:
 
         def show() -> None:
             if runner.done and self._copying is not None:
+                self._keep(runner.done)
                 self._copying.copy_out()
             count[0] = before + runner.done
 
         with_cleanup(work, show)
         return True
+
+    def _keep(self, done: int) -> None:
+        """Of so many rows, the last one that copies something out has given what is kept."""
+        assert self._copying is not None
+        assert self._copying.copies is not None
+        copying = [group.kernel.copies is not None for group in self._groups]
+        last = next((row for row in reversed(range(done)) if copying[self._order[row]]), None)
+        if last is not None and self._copying.copies.told.kept:
+            self._copying.copies.keep(self._rows[self._start + last])
 
     def results(self) -> Iterator[Any]:
         """The result of each row."""
@@ -241,6 +253,17 @@ def _is_settled(kernel: Kernel) -> bool:
         and not kernel.guard.difference()
         and _is_of_numbers(kernel.result)
     )
+
+
+def _may_loop(kernel: Kernel, rows: Rows) -> bool:
+    """Whether the code of a kernel for loops may run these rows; this compares some, if that is due."""
+    trial = kernel.loop_trial
+    if trial is None or trial.passes(rows.count):
+        return True
+    kernel.copy_in()
+    may_loop: bool = trial.allows(kernel, rows)
+    trial.passes(rows.count)
+    return may_loop
 
 
 def _is_of_numbers(result: ResultTree) -> bool:

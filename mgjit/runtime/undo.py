@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable
 
-from ..interruption import with_cleanup
-from ..record.leaks import PlainCall
+from ..base.interruption import with_cleanup
+from ..engine.leaks import PlainCall
 
 if TYPE_CHECKING:
     from array import array

@@ -25,26 +25,26 @@ from array import array
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from .. import settings
-from ..cache.about import NAME as ABOUT
-from ..cache.about import about
-from ..cache.entry import Entry
-from ..cache.key import entry_key, machine
-from ..cache.store import open_store
-from ..call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode
-from ..call.known import KnownNode, StaticNode, ValueNode
-from ..call.results import OutputResult
+from ..base import ffi, settings
+from ..compiler.cache.about import NAME as ABOUT
+from ..compiler.cache.about import about
+from ..compiler.cache.entry import Entry
+from ..compiler.cache.key import entry_key, machine
+from ..compiler.cache.store import open_store
+from ..compiler.toolchain import build, compilers
 from ..engine.precision import FLOAT64
-from ..toolchain import build, compilers
-from ..world.facts import are_same
-from . import ffi
+from ..tracing.call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode
+from ..tracing.call.known import KnownNode, StaticNode, ValueNode
+from ..tracing.call.results import OutputResult
+from ..tracing.copies.placewriter import in_c
+from ..tracing.surroundings.facts import are_same
 from .conditions import ConditionWriter
 from .vectorcall_source import SOURCE
 
 #: After so many calls of a step, the extension is asked for.
 MANY_CALLS = 5_000
-#: The most inputs of a call, and the most buffers among them, as in the source.
-_MOST, _MOST_BUFFERS = 32, 4
+#: The most arguments of a call, the most numbers in them, and the most buffers among them, as in the source.
+_MOST, _MOST_NUMBERS, _MOST_BUFFERS = 32, 1024, 4
 #: So many quick calls of a step are asked one after the other.
 _MOST_SIBLINGS = 32
 
@@ -61,6 +61,7 @@ class Extension:
 
     Attributes:
         make: makes a quick call of its parts; None as long as there is none.
+        floats: makes the bytes of an array of a list of floats, and None of others; None as long as there is none.
         is_possible: whether there is, or may be one.
     """
 
@@ -69,6 +70,7 @@ class Extension:
         has_headers = os.path.isfile(os.path.join(include, "Python.h")) and len(include.split()) == 1
         free = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
         self.make: Callable[[tuple[Any, ...]], Callable[..., Any]] | None = None
+        self.floats: Callable[[list[Any]], bytes | None] | None = None
         self.is_possible = not ffi.PYPY and has_headers and not free
         self._parts = {
             "structure": "quick call",
@@ -97,10 +99,12 @@ class Extension:
             library = None
         self.is_possible = library is not None
         if library is not None:
-            make = ctypes.PyDLL(library.path, handle=library._handle._handle)["mgjit_quick_call"]
-            make.argtypes, make.restype = (ctypes.py_object,), ctypes.py_object
+            found = ctypes.PyDLL(library.path, handle=library._handle._handle)
+            make, floats = found["mgjit_quick_call"], found["mgjit_floats"]
+            for function in (make, floats):
+                function.argtypes, function.restype = (ctypes.py_object,), ctypes.py_object
             self._kept = library
-            self.make = make
+            self.make, self.floats = make, floats
 
     def _library(self) -> ffi.Library | None:
         store, key = open_store(), entry_key(self._parts)
@@ -115,7 +119,7 @@ class Extension:
         return store.load(key, ffi.load)
 
 
-extension = Extension()
+extension = in_c.extension = Extension()
 
 
 def add_sibling(call: Callable[..., Any], siblings: list[Any]) -> None:
@@ -228,15 +232,15 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
     """Kind, two numbers and an object of each argument, as the source takes them; None if one is of another kind."""
     plan, kernel = writer.kernel.plan, writer.kernel
     is_usual = isinstance(kernel.result, OutputResult) and len(plan.buffers) <= _MOST_BUFFERS
-    is_usual = is_usual and max(plan.packed_size, len(plan.nodes)) <= _MOST
+    is_usual = is_usual and len(plan.nodes) <= _MOST and plan.packed_size <= _MOST_NUMBERS
     if not is_usual or plan.questions or kernel.draws is not None or kernel.changed:
         return None
     found: list[tuple[str, int, int, Any]] = []
     for node in plan.nodes:
-        if isinstance(node, NumberNode) and node.integer:
+        if isinstance(node, NumberNode) and node.integer and node.is_plain:
             ends = writer.integers(node)
             found.append(("i", ends[0], ends[-1], None))
-        elif isinstance(node, NumberNode) and not writer.is_index(node.place):
+        elif isinstance(node, NumberNode) and node.is_plain and not writer.is_index(node.place):
             found.append(("f", 0, 0, None))
         elif isinstance(node, NumbersNode) and len(node.shape) == 1 and not node.integer and _has_kind(node, writer):
             found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, None))
@@ -259,5 +263,5 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
 
 
 def _has_kind(node: NumbersNode, writer: ConditionWriter) -> bool:
-    is_list = node.kinds[0] in (list, tuple)
+    is_list = node.kinds[0] in (list, tuple) and node.is_plain
     return is_list and not any(writer.is_index(node.place + k) for k in range(node.shape[0]))

@@ -10,7 +10,7 @@ all errors are those of that function.
 Nothing is shared by objects of two steps, and no type by two objects: several interpreters in one process do not meet.
 """
 
-from ..world.guard import COUNTED, QUICK_SECONDS
+from ..tracing.surroundings.guard import COUNTED, QUICK_SECONDS
 
 SOURCE = (
     f"#define QUICK_SECONDS {QUICK_SECONDS!r}\n#define COUNTED {COUNTED}\n"
@@ -21,6 +21,7 @@ SOURCE = (
 #include <time.h>
 
 #define MOST 32
+#define MOST_NUMBERS 1024 /* they are on the stack */
 #define MOST_BUFFERS 4
 #ifdef __APPLE__ /* the clock of perf_counter() */
 #define CLOCK CLOCK_UPTIME_RAW
@@ -32,7 +33,7 @@ typedef struct { long kind; long long low, high; PyObject *thing; } Argument;
 
 /* What a call has taken from its arguments. */
 typedef struct {
-    double numbers[1 + MOST];
+    double numbers[1 + MOST_NUMBERS];
     Py_ssize_t count, views;
     const void *pointers[MOST_BUFFERS];
     Py_buffer view[MOST_BUFFERS];
@@ -363,6 +364,26 @@ static PyObject *given_or_null(PyObject *thing)
     if (thing == Py_None) return NULL;
     Py_INCREF(thing);
     return thing;
+}
+
+/* The floats of a list as the bytes of doubles; None if something else is among them. */
+__attribute__((visibility("default"))) PyObject *mgjit_floats(PyObject *list)
+{
+    if (!PyList_CheckExact(list)) Py_RETURN_NONE;
+    Py_ssize_t count = PyList_GET_SIZE(list);
+    PyObject *made = PyBytes_FromStringAndSize(NULL, count * (Py_ssize_t)sizeof(double));
+    if (made == NULL) return NULL;
+    char *bytes = PyBytes_AS_STRING(made);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *one = PyList_GET_ITEM(list, k);
+        if (!PyFloat_CheckExact(one)) {
+            Py_DECREF(made);
+            Py_RETURN_NONE;
+        }
+        double number = PyFloat_AS_DOUBLE(one);
+        memcpy(bytes + k * (Py_ssize_t)sizeof number, &number, sizeof number);
+    }
+    return made;
 }
 
 __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *parts)

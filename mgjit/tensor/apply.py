@@ -11,11 +11,11 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ..engine import hook
+from ..engine.leaks import is_traced_number, leaked
 from ..engine.value import Value
 from ..errors import ArgumentError, ShapeError, described, user_location
-from ..record.leaks import is_traced_number, leaked
+from ..ir.bodies import COPY, Body
 from . import eager
-from .bodies import COPY, Body
 from .dtypes import DType, bool_, common, float64, int64, require_type
 from .memory import Memory
 from .modes import floats_of_step, gradients_are_on
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 #: Operations whose results say yes or no.
 YES_OR_NO = frozenset({
-    "less", "less_equal", "equal", "not_equal", "logical_not", "logical_and", "logical_or", "as_bool",
+    "less", "less_equal", "equal", "not_equal", "logical_not", "logical_and", "logical_or", "as_bool", "isnan", "isinf",
+    "isfinite",
 })  # fmt: skip
 #: Operations whose results are whole if their operands are.
 _WHOLE = frozenset({
     "add", "subtract", "multiply", "negate", "absolute", "maximum", "minimum", "relu", "square", "where", "floor",
-    "ceil", "trunc", "rint",
+    "ceil", "trunc", "rint", "sign", "remainder", "fmod", "floor_divide",
 })  # fmt: skip
 
 

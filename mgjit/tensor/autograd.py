@@ -5,11 +5,12 @@
 3. Run the nests backwards in reverse order of creation (eager.py).
 
 A compiled step has the same order: it records one BACKWARD, and its Program is read backwards
-(passes/differentiate.py).
+(simplify/differentiate.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError, ShapeError, user_location
@@ -46,7 +47,7 @@ def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False) -> 
     memory, taking = root._memory, recording()
     if memory.is_leaf or (taking is not None and taking.is_wide(memory)):
         root, memory = (copied := root.copy()), copied._memory
-    nests = _reached(memory)
+    nests = reached(memory)
     if taking is not None:
         taking.backward(memory.leaf - root._view.offset)
     else:
@@ -57,10 +58,51 @@ def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False) -> 
             nest.target.memory.made_by = None
 
 
-def _reached(root: Memory) -> list[Nest]:
-    """The nests behind a memory, last ones first."""
+def grad(
+    outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None, create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The derivatives of a number by some tensors; nothing is added to their `grad`.
+
+    Args:
+        outputs: a tensor of one element, or with `grad_outputs` of any shape.
+        inputs: a tensor, or several.
+        grad_outputs: what is differentiated is `(outputs * grad_outputs).sum()`.
+        retain_graph, allow_unused: the graph stays; where nothing depends on an input, the gradient is zeros.
+        create_graph: whether gradients flow through the results.
+
+    Raises:
+        GradientError: there is nothing to differentiate.
+    """
+    from .gradients import gradients
+    from .modes import enable_grad, no_grad
+    from .tensor import Tensor
+
+    root = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+    leaves = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    if grad_outputs is not None:
+        given = grad_outputs[0] if isinstance(grad_outputs, (tuple, list)) else grad_outputs
+        root = (root * given).sum()
+    if root.size != 1 or not root.requires_grad:
+        raise GradientError(
+            f"{user_location()}: grad of a tensor of shape {root.shape}, which is not one number, or does not depend "
+            "on a tensor with requires_grad=True."
+        )
+    with enable_grad() if create_graph else no_grad():
+        return tuple(gradients(root, reached(root._memory), leaves))
+
+
+def reached(root: Memory, ends: Iterable[Memory] = ()) -> list[Nest]:
+    """The nests behind a memory, last ones first.
+
+    Args:
+        ends: memories behind which nothing is looked for.
+
+    Raises:
+        GradientError: the graph has been used or changed.
+    """
     found: dict[int, Nest] = {}
-    seen = {id(root)}
+    seen = {id(root), *map(id, ends)}
     pending = [root]
     while pending:
         memory = pending.pop()
@@ -97,3 +139,9 @@ def _run(root: Tensor, nests: list[Nest]) -> None:
     adjoints[id(memory)][root._view.offset] = 1.0
     for nest in nests:
         eager.run_backward(nest, adjoints)
+
+
+def __getattr__(name: str) -> Any:
+    from .spellings import missing
+
+    raise missing(__name__, globals(), name)

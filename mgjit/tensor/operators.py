@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..ir.bodies import ELEMENTWISE
 from .apply import elementwise, is_number
-from .bodies import ELEMENTWISE
 
 if TYPE_CHECKING:
     pass
@@ -63,6 +63,18 @@ class Operators:
     def __rtruediv__(self, other: Any) -> Tensor:
         return _binary("divide", other, self)
 
+    def __mod__(self, other: Any) -> Tensor:
+        return _divided("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return _binary("remainder", other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return _divided("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return _binary("floor_divide", other, self)
+
     def __lt__(self, other: Any) -> Tensor:
         return _binary("less", self, other)
 
@@ -117,6 +129,16 @@ def _binary(name: str, x: Any, y: Any) -> Tensor:
     if any(operand is NotImplemented for operand in operands):
         return NotImplemented  # type: ignore[no-any-return]
     return elementwise(name, ELEMENTWISE[name], operands)
+
+
+def _divided(name: str, x: Any, y: Any) -> Tensor:
+    from . import elementwise
+
+    operand = _operand(y)
+    if operand is NotImplemented:
+        return NotImplemented  # type: ignore[no-any-return]
+    made: Tensor = getattr(elementwise, name)(x, operand)
+    return made
 
 
 def _in_place(name: str, x: Any, y: Any) -> Tensor:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError, user_location
+from ..ir.bodies import REDUCTIONS
 from .apply import reduction, result_type
-from .bodies import REDUCTIONS
 from .shapes import broadcast, broadcast_strides
 from .tensor import Tensor, require
 
@@ -45,12 +45,13 @@ def einsum(subscripts: str, *operands: Tensor) -> Tensor:
     """Einstein summation, as in NumPy: `einsum("bij,bjk->bik", x, y)`; without `->`, labels met once, by alphabet.
 
     A label that occurs twice in one operand means its diagonal.  More than two operands are multiplied from the left,
-    two at a time.  `...` is not supported.
+    two at a time.  `...` stands for further axes, which are broadcast.
 
     Raises:
         ShapeError: the subscripts do not fit the shapes.
     """
-    terms, arrow, result = subscripts.replace(" ", "").partition("->")
+    subscripts, operands = _without_ellipsis(subscripts.replace(" ", ""), operands)
+    terms, arrow, result = subscripts.partition("->")
     inputs = terms.split(",")
     if not arrow:
         labels = terms.replace(",", "")
@@ -71,6 +72,34 @@ def einsum(subscripts: str, *operands: Tensor) -> Tensor:
         )  # fmt: skip
         found, labels = _summed("dot", [(found, labels), (operands[k], inputs[k])], kept, extents), kept
     return found
+
+
+def _without_ellipsis(subscripts: str, operands: tuple[Tensor, ...]) -> tuple[str, tuple[Tensor, ...]]:
+    """Labels in place of `...`, and operands that have these axes in full."""
+    if "..." not in subscripts:
+        return subscripts, operands
+    terms, arrow, result = subscripts.partition("->")
+    inputs = terms.split(",")
+    counts = [
+        require(one, "einsum").ndim - len(term.replace("...", "")) if "..." in term else 0
+        for term, one in zip(inputs, operands)
+    ]
+    if len(inputs) != len(operands) or min(counts) < 0:
+        raise ShapeError(f"{user_location()}: einsum {subscripts!r} of {len(operands)} operands with too few axes.")
+    free = [label for label in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if label not in subscripts]
+    most = free[: max(counts)]
+    places = [term.find("...") for term in inputs]
+    shared = broadcast("einsum", *(one.shape[p : p + n] for p, n, one in zip(places, counts, operands) if n))
+    whole = []
+    for term, place, count, one in zip(inputs, places, counts, operands):
+        shape = one.shape
+        wide = (*shape[:place], *shared[len(shared) - count :], *shape[place + count :]) if count else shape
+        whole.append(one.broadcast_to(wide))
+        inputs[len(whole) - 1] = term.replace("...", "".join(most[len(most) - count :]))
+    labels = "".join(inputs)
+    if not arrow:
+        result = "..." + "".join(sorted(one for one in set(labels) - set(most) if labels.count(one) == 1))
+    return f"{','.join(inputs)}->{result.replace('...', ''.join(most))}", tuple(whole)
 
 
 def _extents(subscripts: str, inputs: list[str], shapes: list[tuple[int, ...]]) -> dict[str, int]:

@@ -19,6 +19,27 @@ class View(NamedTuple):
     strides: Shape
 
 
+class Size(int):
+    """The number of elements, which can be called: `x.size` is 6 where `x.size()` is (2, 3), and `x.size(1)` is 3."""
+
+    shape: Shape
+
+    @classmethod
+    def of(cls, shape: Shape) -> Size:
+        """That of a shape."""
+        made = cls(size_of(shape))
+        made.shape = shape
+        return made
+
+    def __call__(self, axis: int | None = None, dim: int | None = None) -> Any:
+        """The shape, or the extent of one axis."""
+        axis = dim if axis is None else axis
+        return self.shape if axis is None else self.shape[axis_from("size", axis, len(self.shape))]
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+
 def size_of(shape: Sequence[int]) -> int:
     """The number of elements."""
     size = 1
@@ -44,7 +65,7 @@ def shape_from(given: Any, what: str) -> Shape:
     """
     extents = given if isinstance(given, (tuple, list)) else (given,)
     try:
-        shape = tuple(operator.index(extent) for extent in extents)
+        shape = tuple(int(operator.index(extent)) for extent in extents)
     except TypeError:
         shape = (-1,)
     if any(extent < 0 for extent in shape):
@@ -78,6 +99,11 @@ def broadcast_strides(view: View, shape: Shape) -> Shape:
     own = [0 if extent == 1 and wanted != 1 else stride
            for extent, stride, wanted in zip(view.shape, view.strides, shape[missing:])]  # fmt: skip
     return (0,) * missing + tuple(own)
+
+
+def along(axis: int, index: Any) -> tuple[Any, ...]:
+    """An index of one axis, counted from 0, that leaves those before it as they are."""
+    return (*(slice(None),) * axis, index)
 
 
 def axis_from(name: str, axis: Any, rank: int) -> int:
@@ -171,6 +197,8 @@ def indexed(view: View, index: Any) -> tuple[View, list[tuple[int, Any]]]:
     if named > len(view.shape):
         raise IndexRangeError(f"{user_location()}: {named} indices of a tensor of shape {view.shape}.")
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexRangeError(f"{user_location()}: an index has `...` once, not {len(dots)} times.")
     place = dots[0] if dots else len(parts)
     parts[place : place + 1] = [slice(None)] * (len(view.shape) - named)
     offset, shape, strides = view.offset, [], []
@@ -189,7 +217,7 @@ def indexed(view: View, index: Any) -> tuple[View, list[tuple[int, Any]]]:
             shape.append(len(span))
             strides.append(span.step * stride)
             continue
-        number = _plain_index(part)
+        number = plain_index(part)
         if number is None:
             chosen.append((len(shape), part))
             shape.append(extent)
@@ -203,6 +231,10 @@ def indexed(view: View, index: Any) -> tuple[View, list[tuple[int, Any]]]:
     return View(offset, tuple(shape), tuple(strides)), chosen
 
 
-def _plain_index(part: Any) -> int | None:
+def plain_index(part: Any) -> int | None:
     """An index that is an int, known now."""
-    return int(part) if type(part) is int or (type(part).__module__ == "numpy" and hasattr(part, "__index__")) else None
+    if type(part) is int or type(part) is Size:
+        return int(part)
+    kind = type(part)
+    is_numpys = kind.__module__ == "numpy" and hasattr(part, "__index__") and not kind.__name__.startswith("bool")
+    return int(part) if is_numpys and not getattr(part, "shape", ()) else None

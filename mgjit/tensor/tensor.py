@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, GradientError, ShapeError, TraceError, described, user_location
+from ..errors import ArgumentError, GradientError, ShapeError, described, user_location
+from ..ir.bodies import COPY
 from . import dtypes
 from .apply import copy_into, elementwise, is_number, number_type, recording, tensor_of
 from .autograd import backward
-from .bodies import COPY
 from .conversions import Conversions
 from .memory import Memory
 from .modes import gradients_are_on
 from .operators import Operators
 from .shapes import (
     Shape,
+    Size,
     View,
     axes_from,
     axis_from,
@@ -43,6 +44,12 @@ class Tensor(Operators, Conversions):
         dtype: float64, float32, int64 or bool.
         requires_grad: whether gradients flow to it.
         grad: of a leaf, the gradient that backward passes have added up, a tensor; zeros at first.  None of others.
+
+    Examples:
+        >>> x = mgjit.tensor.asarray([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad.tolist()
+        [[2.0, 4.0], [6.0, 8.0]]
     """
 
     __slots__ = ("__weakref__", "_detached", "_memory", "_view")
@@ -59,10 +66,9 @@ class Tensor(Operators, Conversions):
     if not TYPE_CHECKING:  # mypy knows the attributes
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(
-                f"{type(self).__name__} object has no attribute {name!r}."
-                + " Write `with mgjit.no_grad(): p -= rate * p.grad` to assign to its elements." * (name == "data")
-            )
+            from .spellings import hint
+
+            raise AttributeError(f"Tensor object has no attribute {name!r}.{hint(name, dir(Tensor))}")
 
     # ---- what it is ---------------------------------------------------------------------------------
 
@@ -82,9 +88,9 @@ class Tensor(Operators, Conversions):
         return len(self._view.shape)
 
     @property
-    def size(self) -> int:
-        """The number of elements."""
-        return size_of(self._view.shape)
+    def size(self) -> Size:
+        """The number of elements; called, the shape, or one extent of it: `x.size(0)`."""
+        return Size.of(self._view.shape)
 
     @property
     def strides(self) -> Shape:
@@ -182,10 +188,11 @@ class Tensor(Operators, Conversions):
             return made._part(view)
         return self._part(view)
 
-    def flatten(self, start: int = 0) -> Tensor:
-        """All axes from one on become one."""
-        first = axis_from("flatten", start, self.ndim) if self.ndim else 0
-        return self.reshape((*self.shape[:first], size_of(self.shape[first:])))
+    def flatten(self, start: int = 0, end: int = -1) -> Tensor:
+        """All axes from one on, up to and with another one, become one."""
+        shape = self.shape
+        first, last = (axis_from("flatten", axis, self.ndim) if shape else 0 for axis in (start, end))
+        return self.reshape((*shape[:first], size_of(shape[first : last + 1]), *shape[last + 1 :]))
 
     def permute_dims(self, axes: Any) -> Tensor:
         """The axes in another order (`transpose` in NumPy, `permute` in PyTorch).
@@ -249,12 +256,15 @@ class Tensor(Operators, Conversions):
         return self._part(View(view.offset, shape, strides))
 
     def broadcast_to(self, shape: Any) -> Tensor:
-        """Repeated along axes of length 1, and along new ones in front, without a copy.
+        """Repeated along axes of length 1, and along new ones in front, without a copy; -1 leaves an extent as it is.
 
         Raises:
             ShapeError: the shapes do not go together.
         """
-        wanted = shape_from(shape, "broadcast_to")
+        given = shape if isinstance(shape, (tuple, list)) else (shape,)
+        missing = len(given) - self.ndim
+        own = (self.shape[k - missing] if extent == -1 and k >= missing else extent for k, extent in enumerate(given))
+        wanted = shape_from(tuple(own), "broadcast_to")
         if broadcast("broadcast_to", self.shape, wanted) != wanted:
             raise ShapeError(f"{user_location()}: broadcast_to of shape {self.shape} to {wanted}.")
         return self._part(View(self._view.offset, wanted, broadcast_strides(self._view, wanted)))
@@ -287,8 +297,13 @@ class Tensor(Operators, Conversions):
     # ---- indexing -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
-        """A view for ints, slices, None and ...; a copy for a tensor of whole numbers, or a traced int (see `take`)."""
-        view, chosen = indexed(self._view, _without_tensors(index))
+        """A view for ints, slices, None and ...; a copy for tensors and lists of ints or bools (indexing.py)."""
+        from .indexing import has_arrays, selection
+
+        index = _without_tensors(index)
+        if has_arrays(index):
+            return selection(self, index).read(self)
+        view, chosen = indexed(self._view, index)
         part = self._part(view)
         if not chosen:
             return part
@@ -299,21 +314,35 @@ class Tensor(Operators, Conversions):
         return part
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Assign to the elements that a view has; a tensor is broadcast.
+        """Assign to elements, chosen as by reading: a tensor, which is broadcast, or a number.
 
         Raises:
             GradientError: gradients flow through this tensor, or would have to flow from the value.
         """
-        view, chosen = indexed(self._view, _without_tensors(index))
-        if chosen:
-            raise TraceError(
-                f"{user_location()}: elements that a tensor or a number of the step chooses cannot be assigned. Write "
-                "mgjit.tensor.where(mgjit.tensor.arange(n) == i, new, old); or name an argument that is the index in "
-                "static=, so that the step is compiled for each of its values."
-            )
-        self._assign(view, value)
+        from .indexing import assign, has_arrays
+
+        index = _without_tensors(index)
+        view, chosen = (self._view, [index]) if has_arrays(index) else indexed(self._view, index)
+        if not chosen:
+            self._assign(view, value)
+            return
+        value = self._require_assignable(value)
+        if isinstance(value, Tensor) and value._memory is self._memory:
+            value = value.detach().copy()  # as if all were read first
+        assign(self, index, value)
 
     def _assign(self, view: View, value: Any) -> None:
+        value = self._require_assignable(value)
+        if isinstance(value, Tensor) and value._memory is self._memory and value._view != view:
+            value = value.detach().copy()  # as if all were read first
+        copy_into(self._memory, view, value, "assignment")
+
+    def _require_assignable(self, value: Any) -> Any:
+        """What is assigned, a tensor or a number, if it may be.
+
+        Raises:
+            GradientError, ArgumentError: it may not.
+        """
         memory = self._memory
         if memory.made_by is None or memory.made_by or (memory.is_leaf and gradients_are_on() and not self._detached):
             raise GradientError(
@@ -334,11 +363,9 @@ class Tensor(Operators, Conversions):
                 raise ArgumentError(
                     f"{user_location()}: {value.dtype} assigned to elements of type {self.dtype}: write astype()."
                 )
-            if value._memory is memory and value._view != view:
-                value = value.detach().copy()  # as if all were read first
         elif dtypes.common("assignment", (self.dtype,), (kind := number_type(value),)) != self.dtype:
             raise ArgumentError(f"{user_location()}: a {kind.__name__} assigned to elements of type {self.dtype}.")
-        copy_into(memory, view, value, "assignment")
+        return value
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[k] for k in range(len(self)))
@@ -357,16 +384,24 @@ def _without_tensors(index: Any) -> Any:
 
 
 def require(x: Any, name: str) -> Tensor:
-    """`x`, if it is a tensor.
+    """`x`, if it is a tensor, or a tensor of the numbers of a numpy array, whose floats are those of the step.
 
     Raises:
         ArgumentError: it is none.
     """
-    if not isinstance(x, Tensor):
+    if isinstance(x, Tensor):
+        return x
+    from .creation import of_numpy
+    from .spellings import array_of
+
+    made = of_numpy(x)
+    if made is None:
+        whole = array_of(x) or "x"
         raise ArgumentError(
-            f"{user_location()}: {name} needs a tensor, not the {described(x)}: mgjit.tensor.asarray makes one."
+            f"{user_location()}: {name} needs a tensor, not the {described(x)}: mgjit.tensor.asarray({whole}) makes "
+            "one."
         )
-    return x
+    return made
 
 
 def add_methods(functions: dict[str, Any]) -> None:

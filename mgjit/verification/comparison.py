@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from ..base.lookup import has
 from ..engine.value import Value
-from ..lookup import has
-from ..runtime.live import original_class
+from ..memory.live import original_class
 from ..tensor.tensor import Tensor
-from ..world.shapes import MISSING, attributes
+from ..tracing.surroundings.shapes import MISSING, attributes
 from .holders import ATOMS, Holder
 
 

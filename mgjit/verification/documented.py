@@ -1,7 +1,7 @@
 """Documented differences: what a compiled step sees and returns instead of what plain Python would.
 
-1. Instead of numpy's arrays and scalars, a step sees plain ints and floats; in a list that mixes ints and floats, it
-   sees floats.
+1. Instead of numpy's arrays of floats of fewer bits, and its scalars other than float64, a step sees plain ints and
+   floats; in a list that mixes ints and floats, it sees floats.  In other precisions, arrays of ints are like those.
 2. Where plain Python returns a Value, a compiled step returns a float that has `.data`.
 """
 
@@ -11,14 +11,16 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..call.containers import MappingNode, SequenceNode
-from ..call.inputs import BufferNode, NumberNode, NumbersNode
-from ..call.node import Node
-from ..call.plan import ArgumentPlan
-from ..call.results import Result
+from ..base.lookup import has
+from ..engine.precision import FLOAT64
 from ..engine.value import Value
-from ..lookup import has
 from ..tensor.tensor import Tensor
+from ..tracing.call.containers import MappingNode, SequenceNode
+from ..tracing.call.inputs import BufferNode, NumberNode, NumbersNode
+from ..tracing.call.node import Node
+from ..tracing.call.plan import ArgumentPlan
+from ..tracing.call.results import Result
+from ..tracing.call.stand_ins import is_rebuilt, sequence
 
 
 class Seen:
@@ -32,6 +34,7 @@ class Seen:
     """
 
     def __init__(self, plan: ArgumentPlan, arguments: Sequence[Any]) -> None:
+        self._precision = plan.precision
         self._arrays: list[tuple[Any, Any]] = []
         #: By the id of what is passed instead, which is kept, so that nothing else gets this id.
         self._given: dict[int, tuple[Any, Any]] = {}
@@ -49,20 +52,21 @@ class Seen:
             return result
         if id(result) in self._given:
             return self._given[id(result)][0]
-        parts = result.values() if type(result) is dict else result if isinstance(result, (list, tuple)) else ()
+        parts = result.values() if type(result) is dict else result if is_rebuilt(result) and _is_row(result) else ()
         found = list(map(self.as_given, parts))
         if all(map(operator.is_, parts, found)):
             return result
         if type(result) is dict:
             return dict(zip(result, found))
-        return type(result)(*found) if has(result, "_fields") else type(result)(found)
+        return sequence(type(result), found)
 
     def _seen(self, node: Node, argument: Any) -> Any:
         if isinstance(node, NumberNode):
-            return argument.item() if has(argument, "item") else argument
+            return argument.item() if has(argument, "item") and node.is_plain else argument
         if isinstance(node, NumbersNode):
-            return argument if node.integer else self._as_floats(argument)
-        if isinstance(node, BufferNode) and node.dtype is not None:
+            return argument if node.integer or not node.is_plain else self._as_floats(argument)
+        is_array = isinstance(node, BufferNode) and node.dtype is not None and not node.are_numpys
+        if is_array and (node.format == "f" or self._precision is not FLOAT64):  # type: ignore[attr-defined]
             seen = self._instead_of(argument, argument.astype(object))
             self._arrays.append((argument, seen))
             return seen
@@ -96,17 +100,25 @@ def as_returned(result: Any, of_values: bool = True) -> Any:
     Args:
         of_values: whether Values are floats then, as of a kernel.
     """
+    try:
+        return _as_returned(result, of_values)
+    except RecursionError:  # it contains itself
+        return result
+
+
+def _as_returned(result: Any, of_values: bool) -> Any:
     if isinstance(result, Tensor):
         return result.detach() if result.requires_grad and not result.is_leaf else result
     if isinstance(result, Value):
         return Result(result.data) if of_values else result
-    is_named = isinstance(result, tuple) and has(result, "_fields")
-    if not is_named and type(result) not in (list, tuple, dict):
+    if type(result) is not dict and not (_is_row(result) and is_rebuilt(result)):
         return result
     parts = list(result.values() if type(result) is dict else result)
-    found = [as_returned(part, of_values) for part in parts]
+    found = [_as_returned(part, of_values) for part in parts]
     if all(map(operator.is_, parts, found)):
         return result
-    if type(result) is dict:
-        return dict(zip(result, found))
-    return type(result)(*found) if is_named else type(result)(found)
+    return dict(zip(result, found)) if type(result) is dict else sequence(type(result), found)
+
+
+def _is_row(thing: Any) -> bool:
+    return isinstance(thing, (list, tuple))

@@ -8,12 +8,12 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..call.inputs import ELEMENT_FORMATS
-from ..draws.plan import restore_state, state_of
 from ..engine.value import Value
-from ..runtime.buffers import ParameterStorage
+from ..memory.buffers import ParameterStorage
 from ..tensor.memory import Memory
-from ..world.shapes import MISSING
+from ..tracing.call.inputs import ELEMENT_FORMATS
+from ..tracing.draws.plan import restore_state, state_of
+from ..tracing.surroundings.shapes import MISSING
 
 #: Types that hold nothing else, and can be compared directly.
 ATOMS = frozenset({int, float, bool, str, bytes, complex, type(None)})

@@ -5,7 +5,8 @@ may be wrong.  When a trace of the same structure, with the same constants, of a
 with the same code before, that is known, and takes a plain call less.  A later call, chosen at random, is compared as
 ever; so is the second one with `verify="always"`.
 
-A proof is a note in the cache (cache/notes.py).
+A proof is a note in the cache (cache/notes.py). There is none where numbers of the step are of numpy's type float64 in
+plain Python: which of those that it leaves in a kernel's memory are so, only plain Python shows (memory/live.py).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from .. import settings
-from ..cache.key import generator_version, machine
-from ..cache.notes import has_note, put_note, remove_note, this_python
-from ..cache.store import Store, open_store
+from ..base import settings
+from ..compiler.cache.key import generator_version, machine
+from ..compiler.cache.notes import has_note, put_note, remove_note, this_python
+from ..compiler.cache.store import Store, open_store
 
 if TYPE_CHECKING:
-    from ..options import StepOptions
-    from ..runtime.code import Code
+    from ..compiler.build.code import Code
+    from ..compiler.build.options import StepOptions
 
 #: What tells the code of a kernel from other code for the same trace.
 _OF_CODE = ("backend", "compiler", "flags", "family")
@@ -41,6 +42,11 @@ class Proofs:
         self._name, self._options = name, options
         self._function = digest_of(getattr(function, "__code__", None))
         self._passed: set[str] = set()  # the traces, by structure, whose kernels are known to have passed
+        self._left_out: set[str] = set()  # those of which there are no proofs
+
+    def leave_out(self, code: Code) -> None:
+        """Neither ask for proofs of such a kernel nor make one."""
+        self._left_out.add(code.facts.get("structure", ""))
 
     def has(self, code: Code) -> bool:
         """Whether such a kernel has passed."""
@@ -70,7 +76,8 @@ class Proofs:
 
     def _store(self, code: Code) -> Store | None:
         """Where proofs of this code are; None where there can be none."""
-        is_named = bool(self._function and code.facts.get("structure"))
+        structure = code.facts.get("structure", "")
+        is_named = bool(self._function and structure and structure not in self._left_out)
         if not is_named or not self._options.code.cache or settings.verify(self._options.verify) != "auto":
             return None
         return open_store()
@@ -79,6 +86,7 @@ class Proofs:
         return {
             "compared": code.facts["structure"],
             "step": self._function,
+            "phases": "separate" if self._options.code.separate else "",
             **{name: str(code.facts.get(name, "")) for name in _OF_CODE},
             "python": this_python(),
             "machine": machine(),

@@ -22,15 +22,15 @@ from collections.abc import Callable, Iterable
 from types import BuiltinMethodType, CellType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
+from ..base.lookup import package_of, receiver
 from ..engine.state import State
 from ..engine.value import Value
-from ..lookup import package_of, receiver
+from ..memory.buffers import ParameterStorage
+from ..memory.live import Home, original_class, raw_attributes
 from ..nn.module import Module
-from ..runtime.buffers import ParameterStorage
-from ..runtime.live import Home, original_class
 from ..tensor.tensor import Tensor
-from ..world.code import codes
-from ..world.ownership import is_module_of_user, is_of_user
+from ..tracing.surroundings.code import codes
+from ..tracing.surroundings.ownership import is_module_of_user, is_of_user
 from .holders import (
     ATOMS,
     Attributes,
@@ -120,8 +120,14 @@ class Snapshot:
                     self.holders.append(made)
 
     def add_places(self, places: Iterable[Any]) -> None:
-        """Add places from which a kernel copies numbers, and to which it copies them back."""
-        self.holders += [Copy(place, (None, "")) for place in places]
+        """Add places from which a kernel copies numbers, and to which it copies them back.
+
+        Some of these numbers may live in the memory of another kernel by now.
+        """
+        copies = [Copy(place, (None, "")) for place in places]
+        self.holders += copies
+        homes = [number for copy in copies for number in copy.read()[1] if type(number) is Home]
+        self.add_memory({id(home.storage): home.storage for home in homes}.values())
 
     def read(self) -> list[Any]:
         """Return the contents of all holders."""
@@ -263,8 +269,9 @@ class Snapshot:
             known = self._storage(thing._storage, path).known
             known[thing._index, False] = (path, ".data")
             known[thing._index, True] = (path, ".grad")
-        if form.has_dict and vars(thing):
-            self._find_in_object(Attributes(vars(thing), path), path, found)
+        own = raw_attributes(thing) if form.has_dict else None
+        if own is not None:
+            self._find_in_object(Attributes(own, path), path, found)
         if form.members:
             self._find_in_object(Slots(thing, path, form.members), path, found)
         return found

@@ -28,18 +28,21 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from .. import settings
-from ..autograd.node_class import node_class
-from ..engine.precision import FLOAT64, Precision
+from ..base import settings
+from ..base.garbage import without_garbage_collection
+from ..base.interruption import with_cleanup
+from ..compiler.build.options import StepOptions
+from ..engine.precision import FLOAT64
+from ..engine.progress import tracing_threads
 from ..errors import MismatchWarning, user_stacklevel
-from ..garbage import without_garbage_collection
-from ..interruption import with_cleanup
-from ..record.progress import tracing_threads
-from ..runtime.buffers import Moved
+from ..ir.opcodes import MAXIMUM, MINIMUM, NUMBER, SELECT
+from ..ir.trace import Trace
+from ..memory.buffers import Moved
 from ..runtime.detached import Detached
 from ..runtime.kernel import Kernel
+from ..runtime.stats import Stats
 from ..runtime.undo import Undone
-from ..stats import Stats
+from ..tracing.autograd.node_class import node_class
 from .comparison import differences, first_difference
 from .documented import Seen, as_returned
 from .snapshot import Snapshot
@@ -72,6 +75,11 @@ def is_tested() -> bool:
 def trials_after_the_first() -> int:
     """How many calls of a kernel are compared after its second one."""
     return 1 if is_tested() else _MORE_TRIALS
+
+
+def calls_until_next() -> int:
+    """How many calls after a passed comparison the next one is."""
+    return _EARLIEST + int.from_bytes(os.urandom(4), "little") % (_LATEST - _EARLIEST + 1)
 
 
 @dataclass
@@ -127,7 +135,7 @@ class Trial:
         """Choose the next call to compare, if there is to be one."""
         self.is_over = self.later <= 0
         self.later -= 1
-        self.left = _EARLIEST + int.from_bytes(os.urandom(4), "little") % (_LATEST - _EARLIEST + 1)
+        self.left = calls_until_next()
 
 
 @dataclass
@@ -180,7 +188,7 @@ class Comparison:
         if kernel.copies is not None:
             self._all.add_places(kernel.copies.places())
         self.parameters = self._all.parameters
-        self._detached = Detached(self.parameters)
+        self._detached = Detached(self.parameters, with_types=False)
         self._before: list[Any] = []
         self._end: list[Any] = []
         self._counted = 0
@@ -242,13 +250,15 @@ class Comparison:
 
         result = with_cleanup(call, lambda: tracing_threads.pop(me, None))
         self._seen.write_back()
+        for part in () if self._kernel.copies is None else self._kernel.copies.told.kept:
+            part.place.write(self._seen.as_given(part.place.read()))
         return self._seen.as_given(result)
 
     def _compiled(self) -> Any:
         """Make the call by the kernel; returns the result."""
         kernel = self._kernel
         if kernel.needs_accepting:
-            kernel.accept()
+            kernel.accept(self._arguments)
         kernel.perform("step", self._counter)
         return kernel.result(kernel.outputs, self._arguments)
 
@@ -294,10 +304,11 @@ def compare(
     kernel: Kernel,
     arguments: Sequence[Any],
     stats: Stats,
+    kind: type[Comparison] = Comparison,
 ) -> Verdict:
-    """Make a call that is due to be compared; see `Comparison`."""
+    """Make a call that is due to be compared; see `Comparison`, of this kind."""
     trial = kernel.trial
-    comparison = without_garbage_collection(lambda: Comparison(function, call, kernel, arguments, stats.counter))
+    comparison = without_garbage_collection(lambda: kind(function, call, kernel, arguments, stats.counter))
     verdict = comparison.run()
     verdict.parameters = comparison.parameters
     if verdict.was_compared:
@@ -320,19 +331,22 @@ def plain_seconds(trace_seconds: float, records: int, in_blocks: int = 0, in_nes
     return others + _OF_RECORD * in_blocks + _IN_NESTS * in_nests
 
 
-def reason_without_trial(verify: str, precision: Precision, mode: str, lock: bool, seconds: float) -> str:
-    """Why a kernel is not compared with plain Python; empty when it is.
+def trial(options: StepOptions, trace: Trace, seconds: float) -> Trial | None:
+    """When the kernel for a trace is to be compared with plain Python, which takes so long; None for never."""
+    if reason_without_trial(options, seconds):
+        return None
+    choices = {SELECT, MAXIMUM, MINIMUM}
+    return Trial(options.code.grads, not choices.isdisjoint(code & (NUMBER - 1) for code in set(trace.op)))
 
-    Args:
-        verify, precision, mode, lock: options of the step.
-        seconds: how long a plain call may take.
-    """
-    chosen = settings.verify(verify)
+
+def reason_without_trial(options: StepOptions, seconds: float) -> str:
+    """Why a kernel is not compared with plain Python, which takes so long; empty when it is."""
+    chosen = settings.verify(options.verify)
     if chosen == "never":
         return 'verify="never"'
-    if not lock:
+    if not options.lock:
         return "lock=False: other threads change the numbers meanwhile"
-    if precision is not FLOAT64 or mode != "strict":
+    if options.precision is not FLOAT64 or options.code.mode != "strict":
         return "plain Python has other numbers than a step with dtype='float32' or mode='fast'"
     if chosen == "auto" and seconds > _MOST_SECONDS:
         return f'a plain call may take {seconds:.1f} s; verify="always" asks for it'

@@ -35,6 +35,7 @@ def undecorated(instance: Instance, steps: int = STEPS) -> list[float]:
 
 @pytest.mark.usefixtures("flags")
 @pytest.mark.parametrize("name", ["W1", "W2", "W3", "W6"])
+@pytest.mark.sampled(one_of=3)
 def test_strict_references_are_bit_for_bit_the_undecorated_step(name: str) -> None:
     workload = WORKLOADS[name]
     instance = workload.make(Sources())
@@ -66,6 +67,7 @@ def test_loop_forms_equal_the_calls(name: str) -> None:
 
 
 @pytest.mark.usefixtures("flags")
+@pytest.mark.sampled(one_of=3)
 def test_the_fast_reference_of_the_policy_is_nearly_the_undecorated_step() -> None:
     workload = WORKLOADS["W5"]
     instance = workload.make(Sources())

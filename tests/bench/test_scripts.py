@@ -17,6 +17,7 @@ NAMES = sorted(path.stem for path in scripts.SCRIPTS.glob("*.py"))
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(one_of=3)
 def test_a_script_prints_what_it_prints_undecorated(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

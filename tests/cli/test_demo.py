@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit import data as datasets
 from mgjit import nn
-from mgjit.cli import curve, datasets, demo
+from mgjit.cli import curve, demo
 from mgjit.cli.main import main
-from tests.cli.test_datasets import idx
+from tests.data.test_data import idx
 
 
 class Result(float):
@@ -48,7 +49,7 @@ def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many digits as a test can afford to train on without a compiler."""
     whole = datasets.digits()
     train, test = whole.train.part(list(range(8))), whole.test.part(list(range(4)))
-    few = datasets.Dataset("digits", train, test, whole.scale)
+    few = datasets.Images("digits", train, test, whole.scale)
     monkeypatch.setattr(datasets, "digits", lambda: few)
 
 

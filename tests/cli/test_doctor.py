@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mgjit import settings
+from mgjit.base import ffi, settings
 from mgjit.cli import doctor
 from mgjit.cli.main import main
+from mgjit.compiler.toolchain import compilers
 from mgjit.errors import CompilerError
-from mgjit.runtime import ffi
-from mgjit.toolchain import compilers
 from mgjit.verification import trial
 
 GCC = compilers.Compiler("gcc", ("/opt/my tools/gcc",), "/opt/my tools/gcc")

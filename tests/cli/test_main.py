@@ -10,6 +10,8 @@ from mgjit.cli import doctor
 from mgjit.cli.main import COMMANDS, main
 from mgjit.errors import MgjitError
 
+_CACHE = ("info", "list", "verify", "clear", "gc")
+
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -18,7 +20,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"mgjit {mgjit.__version__}\n"
 
 
-@pytest.mark.parametrize("argv", [[], ["no-such-command"], ["doctor", "--no-such-option"]])
+@pytest.mark.parametrize("argv", [["no-such-command"], ["doctor", "--no-such-option"], ["cache", "prune"]])
 def test_a_wrong_command_line_shows_the_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(argv)
@@ -34,6 +36,33 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     for name, module in COMMANDS.items():
         assert name in out
         assert module.SUMMARY in out
+
+
+@pytest.mark.parametrize("argv", [[], ["cache"]])
+def test_without_a_command_there_is_help(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main([*argv, "--help"])
+    assert out == capsys.readouterr().out
+    assert "mgjit cache info" in out
+
+
+@pytest.mark.parametrize("called", ["/usr/bin/mgjit", "mgjit.exe", "/x/mgjit/__main__.py"])
+def test_both_ways_to_call_it(called: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [called])
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: python -m mgjit " if "main" in called else "usage: mgjit ")
+    assert "`mgjit` and `python -m mgjit` are the same." in out
+
+
+@pytest.mark.parametrize("argv", [["run"], ["demo"], ["doctor"], *(["cache", name] for name in _CACHE)])
+def test_each_help_has_an_example(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*argv, "--help"])
+    out = capsys.readouterr().out
+    assert f"python -m mgjit {' '.join(argv)}" in out.partition("\n\n")[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

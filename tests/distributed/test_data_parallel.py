@@ -19,7 +19,7 @@ from tests.distributed.test_shards import defined
 
 
 def by_definition(program: Any, columns: tuple[Any, Any], lr: float, shards: int) -> dict[str, float]:
-    """docs/distributed.md: gradients of single rows, their sums in the exact order, the mean, one update."""
+    """docs/howto/machines.md: gradients of single rows, their sums in the exact order, the mean, one update."""
     parameters = program.model.parameters()
     rows = []
     for x, y in zip(*columns):

@@ -30,7 +30,7 @@ OPEN_MPI = {
 
 
 #: Each job takes some seconds: CI runs one of each kind.
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.long
 
 
 def launcher() -> str:

@@ -13,7 +13,7 @@ from mgjit.distributed.shards import Tree, Work, cut
 
 
 def defined(rows: list[list[float]], shards: int) -> list[float]:
-    """The definition of docs/distributed.md."""
+    """The definition of docs/howto/machines.md."""
 
     def add(one: list[float], other: list[float]) -> list[float]:
         return [a + b for a, b in zip(one, other)]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit.call.plan import plan_arguments
 from mgjit.engine import hook
-from mgjit.trace.tracer import trace_call
+from mgjit.tracing.call.plan import plan_arguments
+from mgjit.tracing.tracer.tracer import trace_call
 
 
 class Recording:

@@ -13,7 +13,7 @@ import mgjit
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.engine.state import State
 from mgjit.errors import PrecisionError
-from mgjit.runtime.buffers import Move
+from mgjit.memory.buffers import Move
 
 
 def test_zeros() -> None:

@@ -1,4 +1,4 @@
-"""docs/export.md: its example runs, and what it says of the files is so."""
+"""docs/howto/microcontroller.md: its example runs, and what it says of the files is so."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.export.compiling import require
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "export.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "howto" / "microcontroller.md").read_text("utf-8")
 
 
 def block(language: str) -> str:

@@ -27,7 +27,7 @@ def test_recorded_bits_under_each_compiler(name: str, dtype: str, compiler: str,
     step, _, calls = MAKERS[name](dtype=dtype)
     step.export(tmp_path, "net", calls=calls)
     said = checked(tmp_path, "net", compiler, ["-O2"])
-    assert said == f"net: {len(calls)} calls, all bits as recorded\n"
+    assert said == f"net: {len(calls)} call{'s' if len(calls) > 1 else ''}, all bits as recorded\n"
 
 
 def test_what_is_recorded_is_what_the_undecorated_step_computes(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_last_call_is_what_is_recorded_by_default(tmp_path: Path) -> None:
     step(*calls[0])
     step(*calls[1])
     step.export(tmp_path)
-    assert checked(tmp_path, "train_step") == "train_step: 1 calls, all bits as recorded\n"
+    assert checked(tmp_path, "train_step") == "train_step: 1 call, all bits as recorded\n"
 
 
 def test_training_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -188,4 +188,4 @@ def test_sums_that_run_backwards_through_two_loops_stay_rolled(compiler: str, tm
     calls = [([[0.5 + 0.01 * k + 0.1 * j for k in range(4)] for j in range(8)],)]
     step.export(tmp_path, "net", calls=calls)
     assert re.search(r"NET_ROLLED\n *for \(", (tmp_path / "net.c").read_text("ascii"))
-    assert checked(tmp_path, "net", compiler, ["-O2"]) == "net: 1 calls, all bits as recorded\n"
+    assert checked(tmp_path, "net", compiler, ["-O2"]) == "net: 1 call, all bits as recorded\n"

@@ -162,7 +162,7 @@ def test_classes_of_the_users_own(tmp_path: Path) -> None:
     assert "all bits" in checked(tmp_path, "net", "gcc")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_microgpt_with_adam(tmp_path: Path) -> None:
     from bench.workloads import Sources, microgpt
 

@@ -1,4 +1,4 @@
-"""The ten properties that docs/export.md promises of exported C."""
+"""The ten properties that docs/howto/microcontroller.md promises of exported C."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ def undecorated(name: str) -> list[Snapshot]:
 
 @pytest.mark.parametrize("backend", ["gcc", pytest.param("tcc", marks=pytest.mark.once), "python"])
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled
 def test_01_equal_bit_for_bit(name: str, backend: str, tmp_path: Path) -> None:
     """Results and state after each call; traced once."""
     wanted = undecorated(name)

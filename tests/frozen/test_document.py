@@ -1,4 +1,4 @@
-"""docs/inference.md: its examples run, and give the numbers of plain Python."""
+"""docs/howto/freeze.md: its examples run, and give the numbers of plain Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.export.compiling import checked
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "inference.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "howto" / "freeze.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 
 import mgjit
 from mgjit.errors import FreezeError
-from tests.autograd.nodes import Clipped, Closures, Doubled, Sets
 from tests.frozen.models import XS, mlp, numbers, training
+from tests.tracing.autograd.nodes import Clipped, Closures, Doubled, Sets
 
 
 def test_01_nothing_of_backward_is_lowered() -> None:

@@ -1,4 +1,4 @@
-"""A token at a time: keys and values in lists that grow, in states, or inside of the step, as in docs/inference.md."""
+"""A token at a time: keys and values in lists that grow, in states, or inside of the step: howto/freeze.md."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import mgjit
-from mgjit.call.results import collect_results
 from mgjit.errors import ArgumentError
+from mgjit.tracing.call.results import collect_results
 from tests.fuzz import oracle
 
 MEMBERS = 3

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import mgjit
+from mgjit.compiler.pipeline import pipeline
+from mgjit.compiler.toolchain.target import Processor
 from mgjit.errors import ArgumentError, DefectWarning, LeakError, TraceError
-from mgjit.passes import pipeline
-from mgjit.passes.cost import Processor
-from mgjit.record.trace import Trace
+from mgjit.ir.trace import Trace
 
 from .oracle import UNDEFINED, bits
 
@@ -45,7 +45,7 @@ _DISCARDED = (*UNDEFINED, ValueError, TypeError)
 
 
 class Refused(Exception):
-    """A typed error of mgjit, which docs/steps.md announces."""
+    """A typed error of mgjit, which docs/reference/steps.md announces."""
 
 
 def outcome(text: str, way: str) -> str:
@@ -157,7 +157,7 @@ def _agree(a: Any, b: Any, is_exact: bool) -> bool:
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(_agree(x, y, is_exact) for x, y in zip(a, b))
     if a is None and b == _ZERO:
-        return True  # a gradient that nothing was added to, in the memory of a kernel: see docs/steps.md
+        return True  # a gradient that nothing was added to, in the memory of a kernel: see docs/reference/steps.md
     if is_exact or not (isinstance(a, str) and isinstance(b, str)):
         return bool(a == b)
     x, y = (float("nan") if text == "nan" else _number_of(text) for text in (a, b))

@@ -5,7 +5,8 @@ A length decides what is computed (`if len(xs) > 5`), how often (`range(len(xs),
 with their position (`range(i + 1)`), and rows are padded, filtered and ordered.
 
 `lengths_program` writes short steps, each length of which has code of its own.  Those of `looking_program` do enough
-for lengths to share code (mgjit/families.py): a recurrent network, before, within or behind which they look.
+for lengths to share code (mgjit/compiler/build/families.py): a recurrent network, before, within or behind which they
+look.
 """
 
 from __future__ import annotations

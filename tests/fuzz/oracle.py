@@ -24,19 +24,20 @@ from typing import Any, NamedTuple
 import pytest
 
 import mgjit
-from mgjit.call.plan import plan_arguments
-from mgjit.codegen.idle import Idle, idle_nodes
+from mgjit.compiler.codegen.idle import Idle, idle_nodes
+from mgjit.compiler.pipeline.pipeline import Lowered, lower
+from mgjit.compiler.toolchain.target import Processor
+from mgjit.engine.leaks import PlainCall
 from mgjit.engine.precision import FLOAT32, FLOAT64, Precision, float32
 from mgjit.engine.state import zero_array
 from mgjit.errors import ColumnError, MismatchWarning
 from mgjit.ir.interpreter import Interpreter
+from mgjit.ir.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.ir.program import Loop
-from mgjit.passes.cost import Processor
-from mgjit.passes.pipeline import Lowered, lower
-from mgjit.record.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
-from mgjit.record.trace import InputRegion
-from mgjit.runtime.buffers import Move, ParameterStorage, memory_of
-from mgjit.trace.tracer import trace_call
+from mgjit.ir.trace import InputRegion
+from mgjit.memory.buffers import Move, ParameterStorage, memory_of
+from mgjit.tracing.call.plan import plan_arguments
+from mgjit.tracing.tracer.tracer import trace_call
 from tests.fuzz.exported import exporting
 from tests.single import single_precision, with_singles
 
@@ -230,7 +231,7 @@ def swapped(text: str) -> list[Snapshot]:
         warnings.simplefilter("error", MismatchWarning)
         patch.setenv("MGJIT_VERIFY", "auto")  # better code is compared with the code that it replaces
         patch.setenv("MGJIT_BACKGROUND", "1")
-        patch.setattr("mgjit.kernels.SECONDS_TO_DETACH", 0.0)
+        patch.setattr("mgjit.kernels.kernels.SECONDS_TO_DETACH", 0.0)
         return run_program(text, with_swaps)
 
 
@@ -239,10 +240,10 @@ def again(text: str, **options: Any) -> list[Snapshot]:
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_CACHE_DIR", directory)
         for is_first in (True, False):
-            patch.setattr("mgjit.build._shared", {})
-            patch.setattr("mgjit.relatives._families", {})
-            patch.setattr("mgjit.relatives._families_of", {})
-            patch.setattr("mgjit.passes.kept._kept", OrderedDict())
+            patch.setattr("mgjit.compiler.build.build._shared", {})
+            patch.setattr("mgjit.compiler.build.relatives._families", {})
+            patch.setattr("mgjit.compiler.build.relatives._families_of", {})
+            patch.setattr("mgjit.compiler.roll.kept._kept", OrderedDict())
             if is_first:
                 program = load(text)
                 steps = [mgjit.compile(step, **options) for step in program.steps]
@@ -303,17 +304,17 @@ def in_turn(text: str, **options: Any) -> list[Snapshot | None]:
 def rotated(text: str, **options: Any) -> list[Snapshot | None]:
     """The same, in loops that are rotated wherever they can be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgjit.passes.rotate.is_worth_it", lambda saved, scratch: saved > 0)
-        patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 0)  # a step without loops is not rotated
+        patch.setattr("mgjit.compiler.schedule.rotate.is_worth_it", lambda saved, scratch: saved > 0)
+        patch.setattr("mgjit.compiler.schedule.straighten.MOST_RECORDS", 0)  # a step without loops is not rotated
         return in_turn(text, **options)
 
 
 def packed(text: str, **options: Any) -> list[Snapshot | None]:
     """The same, in loops without loops inside, whose statements are lanes of vectors wherever they can be."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 1000)
-        patch.setattr("mgjit.passes.straighten.MOST_STATEMENTS", 1000)
-        patch.setattr("mgjit.passes.superwords._MOST", 1000.0)
+        patch.setattr("mgjit.compiler.schedule.straighten.MOST_RECORDS", 1000)
+        patch.setattr("mgjit.compiler.schedule.straighten.MOST_STATEMENTS", 1000)
+        patch.setattr("mgjit.compiler.schedule.superwords._MOST", 1000.0)
         return in_turn(text, **options)
 
 
@@ -330,10 +331,10 @@ def leaving_out(run: Callable[..., Any], text: str, **options: Any) -> Any:
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgjit.codegen.function.idle_nodes", counted)
-        patch.setattr("mgjit.codegen.idle._LEAST", 2)
-        patch.setattr("mgjit.codegen.idle._FEWEST", 2)
-        patch.setattr("mgjit.passes.straighten.MOST_RECORDS", 0)  # a step without loops has no rows
+        patch.setattr("mgjit.compiler.codegen.function.idle_nodes", counted)
+        patch.setattr("mgjit.compiler.codegen.idle._LEAST", 2)
+        patch.setattr("mgjit.compiler.codegen.idle._FEWEST", 2)
+        patch.setattr("mgjit.compiler.schedule.straighten.MOST_RECORDS", 0)  # a step without loops has no rows
         return run(text, cache=False, grads=False, **options)
 
 
@@ -361,7 +362,11 @@ class Interpreted:
 
     def __call__(self, *arguments: Any) -> Any:
         if self.interpreter is None or not self.plan.pack(arguments, self.plan.frame()):
-            self.build(arguments)
+            try:
+                self.build(arguments)
+            except PlainCall:  # such as one that returns a slice of an argument
+                self.interpreter = None
+                return mgjit.compile(dtype=self.precision.name, backend="python")(self.step)(*arguments)
         frame = self.plan.frame()
         assert self.plan.pack(arguments, frame)
         for index, value in enumerate(frame.values):

@@ -21,15 +21,15 @@ sys.path.insert(0, os.environ.get("MGJIT_HUNT_ROOT", str(Path(__file__).resolve(
 os.environ.setdefault("MGJIT_VERIFY", "never")  # a kernel that is found out and replaced would hide its defect
 os.environ.setdefault("MGJIT_BACKGROUND", "0")  # nothing is found in calls that wait for their kernel
 
-from mgjit.codegen.c import emit_c
-from mgjit.codegen.layout import lay_out
-from mgjit.codegen.mathematics import verification
+from mgjit.base import ffi
+from mgjit.compiler.codegen.c import emit_c
+from mgjit.compiler.codegen.layout import lay_out
+from mgjit.compiler.codegen.mathematics import verification
+from mgjit.compiler.pipeline.pipeline import Lowered, lower
+from mgjit.compiler.toolchain import build, compilers
+from mgjit.compiler.toolchain.processor import processor
 from mgjit.engine.precision import PRECISIONS
-from mgjit.passes.pipeline import Lowered, lower
-from mgjit.runtime import ffi
-from mgjit.toolchain import build, compilers
-from mgjit.toolchain.processor import processor
-from tests.codegen.sanitizers import Case, Kernel, check
+from tests.compiler.codegen.sanitizers import Case, Kernel, check
 from tests.fuzz import oracle
 from tests.fuzz.programs import random_program
 

@@ -68,7 +68,8 @@ class SequenceWriter:
 
     def program(self) -> str:
         """The text."""
-        # A chosen Value is a node of its own, whose gradient is added to the table's at once: see docs/reference.md.
+        # A chosen Value is a node of its own, whose gradient is added to the table's at once:
+        # docs/reference/differences.md.
         in_sets = (self._engine == "class" and self._class.in_sets) or (self._engine == "Value" and self._trains)
         engine = {"float": _FLOATS, "Value": "from mgjit import Value as P\n\nK = P\n\n\n" + _METHODS}
         text = engine.get(self._engine) or self._class.text() + "\n\n" + _METHODS

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import argparse
 import linecache
 import random
 import sys
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import mgjit
+from mgjit.engine.leaks import is_traced
 from mgjit.errors import MgjitError
-from mgjit.record.leaks import is_traced
 
 _HEAD = """\
 import collections, functools, types
@@ -232,26 +231,13 @@ def fails(seed: int, **options: Any) -> str:
     return ""
 
 
-def main() -> int:
-    """Hunt from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=100, help="how many")
-    parser.add_argument("--seed", type=int, default=0, help="of the first one")
-    parser.add_argument("--backend", default="python", help="as of mgjit.compile")
-    parser.add_argument("--keep", type=Path, help="folder for the programs that fail")
-    options = parser.parse_args()
-    failed = 0
-    for seed in range(options.seed, options.seed + options.programs):
-        reason = fails(seed, backend=options.backend, verify="never")
-        if reason:
-            failed += 1
-            print(f"seed {seed}: {reason}")
-            if options.keep:
-                source, calls = program(seed)
-                (options.keep / f"{seed}.py").write_text(f"{source}\n# {calls}\n", encoding="utf-8")
-    print(f"{options.programs} programs, {failed} failed")
-    return bool(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from tests.fuzz.command import hunt
+
+    def source(seed: int) -> str:
+        """The program, and what is done before each call."""
+        text, calls = program(seed)
+        return f"{text}\n# {calls}\n"
+
+    sys.exit(hunt(__doc__, fails, source))

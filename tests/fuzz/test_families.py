@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from mgjit.families import Kin
-from mgjit.toolchain import compilers
+from mgjit.compiler.build.families import Kin
+from mgjit.compiler.toolchain import compilers
 from tests.fuzz import hunt
 from tests.fuzz.families import family_program
 

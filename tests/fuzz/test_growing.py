@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from mgjit.passes import pipeline
-from mgjit.passes.growing import Rolled
-from mgjit.passes.reach import Reach
-from mgjit.record.trace import Trace
+from mgjit.compiler.pipeline import pipeline
+from mgjit.compiler.roll.growing import Rolled
+from mgjit.compiler.roll.reach import Reach
+from mgjit.ir.trace import Trace
 from tests.fuzz import oracle
 from tests.fuzz.growing import growing_program
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mgjit.families import FAMILY, Kin
-from mgjit.toolchain import compilers
+from mgjit.compiler.build.families import FAMILY, Kin
+from mgjit.compiler.toolchain import compilers
 from tests.fuzz import hunt
 from tests.fuzz.lengths import _OF_POSITION, looking_program
 

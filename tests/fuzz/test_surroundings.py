@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mgjit.world.guard import Guard
+from mgjit.tracing.surroundings.guard import Guard
 from tests.fuzz import surroundings
 
 pytestmark = pytest.mark.fuzz

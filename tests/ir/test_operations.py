@@ -12,8 +12,8 @@ import pytest
 import mgjit
 from mgjit.engine.library import is_available
 from mgjit.engine.precision import FLOAT32, FLOAT64, float32
+from mgjit.ir import opcodes
 from mgjit.ir.operations import EXACT, FUNCTIONS, compute
-from mgjit.record import opcodes
 
 NUMBERS = [0.0, -0.0, 1.0, -1.5, 2.0, 0.5, math.inf, -math.inf, math.nan, 1e308, -1e308, 5e-324, 1000.0, -745.2]
 IN_PYTHON = {

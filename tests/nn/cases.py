@@ -89,6 +89,29 @@ CASES = {
     "Conv2d": Case(_layer(nn.Conv2d, 2, 3, 3), (IMAGE,)),
     "Conv2d strides": Case(_layer(nn.Conv2d, 2, 2, (3, 2), stride=(2, 1), padding=(1, 0)), (IMAGE,)),
     "Conv2d dilation and groups": Case(_layer(nn.Conv2d, 2, 4, 2, dilation=(1, 2), groups=2), (IMAGE,)),
+    "ConvTranspose1d": Case(_layer(nn.ConvTranspose1d, 2, 3, 3), ((2, 2, 4),)),
+    "ConvTranspose2d": Case(_layer(nn.ConvTranspose2d, 2, 3, 3, 2, padding=1, output_padding=1), ((2, 2, 3, 2),)),
+    "ConvTranspose2d groups": Case(
+        _layer(nn.ConvTranspose2d, 4, 2, (2, 1), stride=(1, 2), padding=(2, 0), groups=2, dilation=1), ((1, 4, 5, 2),)
+    ),
+    "AdaptiveAvgPool1d": Case(_plain(nn.AdaptiveAvgPool1d, 3), ((2, 2, 5),)),
+    "AdaptiveAvgPool2d": Case(_plain(nn.AdaptiveAvgPool2d, (1, None)), (IMAGE,)),
+    "AdaptiveAvgPool2d uneven": Case(_plain(nn.AdaptiveAvgPool2d, (2, 3)), (IMAGE,)),
+    "Upsample": Case(_plain(nn.Upsample, scale_factor=2), ((1, 2, 3, 2),)),
+    "Upsample bilinear": Case(_plain(nn.Upsample, size=(5, 3), mode="bilinear"), ((1, 2, 3, 2),)),
+    "GroupNorm": Case(_norm(nn.GroupNorm, 2, 4), ((2, 4, 3),)),
+    "GELU tanh": Case(_plain(nn.GELU, approximate="tanh"), ((2, 3),)),
+    "KLDivLoss": Case(_plain(nn.KLDivLoss, reduction="batchmean"), PAIR, True),
+    "KLDivLoss of logarithms": Case(_plain(nn.KLDivLoss, reduction="sum", log_target=True), PAIR),
+    "TransformerEncoderLayer": Case(_layer(nn.TransformerEncoderLayer, 4, 2, 3, dropout=0.2), ((2, 2, 4),)),
+    "TransformerEncoder": Case(
+        lambda draw, dtype: nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(
+                4, 2, 3, 0.0, "gelu", batch_first=True, norm_first=True, dtype=dtype, generator=draw
+            ), 2, nn.LayerNorm(4, dtype=dtype),
+        ),
+        ((2, 2, 4),),
+    ),
     "MaxPool1d": Case(_plain(nn.MaxPool1d, 3, 2, 1), ((2, 2, 5),)),
     "MaxPool2d": Case(_plain(nn.MaxPool2d, 2), (IMAGE,)),
     "MaxPool2d overlapping": Case(_plain(nn.MaxPool2d, (3, 2), 1, 1), (IMAGE,)),
@@ -179,8 +202,26 @@ def computed(module: Any, given: list[Any]) -> list[T.Tensor]:
     is_module = isinstance(module, nn.Module)
     if is_module:
         module.zero_grad()
+    inputs = [x.detach().copy() if x.dtype.is_floating else x for x in given]
+    leaves = [x for x in inputs if x.dtype.is_floating]
+    for leaf in leaves:
+        leaf.requires_grad = True
+    value = weighted(module, inputs)
+    value.backward()
+    found = [value.detach(), *(gradient(leaf) for leaf in leaves)]
+    if not is_module:
+        return found
+    return [*found, *map(gradient, module.parameters()), *(b.copy() for b in module.buffers())]
+
+
+def gradient(leaf: T.Tensor) -> T.Tensor:
+    """A copy of the gradient of a leaf."""
+    assert leaf.grad is not None
+    return leaf.grad.copy()
+
+
+def looked_at(module: Any, given: list[Any]) -> list[T.Tensor]:
+    """The weighted sum and its gradients by the inputs, of a layer that is left alone."""
     floats = tuple(k for k, x in enumerate(given) if x.dtype.is_floating)
     value, gradients = mgjit.value_and_grad(lambda *xs: weighted(module, list(xs)), floats)(*given)
-    if not is_module:
-        return [value, *gradients]
-    return [value, *gradients, *(p.grad.copy() for p in module.parameters()), *(b.copy() for b in module.buffers())]
+    return [value.detach(), *gradients]

@@ -105,3 +105,35 @@ def test_labels_out_of_range_are_refused_also_in_steps() -> None:
 def test_errors_name_the_loss_and_the_shapes(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=r"test_losses\.py:\d+: .*" + message):
         call(T.zeros((3, 4)))
+
+
+def test_labels_of_minus_100_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MGJIT_REFUSE")
+    x = T.asarray([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]])
+    all_, some = T.asarray([0, 1, 1]), T.asarray([0, -100, 1])
+    wanted = F.cross_entropy(x[[0, 2]], T.asarray([0, 1])).item()
+    assert F.cross_entropy(x, some).item() == wanted
+    assert nn.NLLLoss(reduction="none")(x, some).tolist() == [-1.0, 0.0, 0.0]
+
+    compiled = mgjit.compile(background=False, backend="python")(lambda x, y: F.cross_entropy(x, y) * 1.0)
+    assert compiled(x, all_).item() == F.cross_entropy(x, all_).item()
+    assert not compiled.stats.plain_calls
+    with pytest.warns(mgjit.errors.PlainWarning, match="write ignore_index=-100"):
+        assert compiled(x, some).item() == wanted
+    assert compiled(x, all_).item() == F.cross_entropy(x, all_).item()
+    with pytest.raises(IndexRangeError):
+        compiled(x, T.asarray([0, 2, 1]))
+    telling = mgjit.compile(background=False, backend="python")
+    told = telling(lambda x, y: F.cross_entropy(x, y, ignore_index=-100) * 1.0)
+    assert told(x, some).item() == wanted
+    assert not told.stats.plain_calls
+
+
+def test_rows_with_a_label_of_minus_100_in_a_loop() -> None:
+    x = [[[1.0, 2.0], [0.5, -1.0]]] * 4
+    y = [[0, 1], [1, -100], [1, 1], [0, 0]]
+    step = mgjit.compile(background=False, backend="python", refuse="plain")(
+        lambda x, y: F.cross_entropy(x, y) * 1.0
+    )
+    found = step.loop(T.asarray(x), T.asarray(y))
+    assert [float(one) for one in found] == [F.cross_entropy(T.asarray(a), T.asarray(b)).item() for a, b in zip(x, y)]

@@ -237,7 +237,7 @@ def test_the_code_of_layers_mentions_what_it_reads() -> None:
     import pkgutil
     from importlib import import_module
 
-    from mgjit.world.code import COMPUTED, read
+    from mgjit.tracing.surroundings.code import COMPUTED, read
 
     for info in pkgutil.iter_modules(nn.__path__):
         module = import_module(f"mgjit.nn.{info.name}")
@@ -274,3 +274,57 @@ def test_a_step_notices_what_is_frozen_and_other_types() -> None:
         return [float(x).hex() for x in (*found, *net[0].weight.tolist_flat())]
 
     assert run(step) == run(lambda function: function)
+
+
+def test_hooks_see_results_and_may_replace_them() -> None:
+    layer, seen = nn.Linear(2, 2), []
+    x = T.ones(1, 2)
+    plain = layer(x).tolist()
+    first = layer.register_forward_hook(lambda module, given, result: seen.append((module, given, result)))
+    second = layer.register_forward_hook(lambda module, given, result: result * 0.0)
+    assert layer(x).tolist() == [[0.0, 0.0]]
+    assert seen[0][0] is layer
+    assert seen[0][1] == (x,)
+    assert seen[0][2].tolist() == plain
+    first.remove()
+    second.remove()
+    assert layer(x).tolist() == plain
+    assert len(seen) == 1
+    assert nn.Linear(2, 2)._hooks == {}
+
+
+def test_a_dict_of_modules_has_their_parameters() -> None:
+    class Choosing(nn.Module):
+        def __init__(self) -> None:
+            self.parts = nn.ModuleDict({"a": nn.Linear(2, 2)})
+            self.parts["b"] = nn.Linear(2, 2, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            for name in self.parts:
+                x = self.parts[name](x)
+            return x
+
+    model = Choosing()
+    assert list(model.state_dict()) == ["parts.a.weight", "parts.a.bias", "parts.b.weight"]
+    assert (list(model.parts.keys()), len(model.parts), "a" in model.parts) == (["a", "b"], 2, True)
+    assert [type(part) for part in model.parts.values()] == [nn.Linear] * 2
+    compiled = mgjit.compile(background=False, backend="python")(lambda x: model(x) * 1.0)
+    assert compiled(T.ones(1, 2)).tolist() == model(T.ones(1, 2)).tolist()
+
+
+def test_buffers_are_of_any_type_and_stay_so() -> None:
+    class Kept(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mask", T.tril(T.ones(2, 2)).bool())
+            self.register_buffer("scale", T.asarray([1.5]))
+            self.register_buffer("hidden", T.asarray([1]), persistent=False)
+            self.register_buffer("none", None)
+
+    model = Kept().to("cpu").to(T.float32)
+    assert (model.mask.dtype, model.scale.dtype, model.none) == (T.bool_, T.float32, None)  # type: ignore[attr-defined]
+    assert list(model.state_dict()) == ["mask", "scale"]
+    copied = copy.deepcopy(model)
+    assert copied.mask.tolist() == [[True, False], [True, True]]
+    copied.load_state_dict({"mask": [[True, True], [True, True]], "scale": [2.0]})
+    assert copied.mask.tolist() == [[True, True], [True, True]]

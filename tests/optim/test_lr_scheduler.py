@@ -140,3 +140,42 @@ def test_what_does_not_go_together_is_refused() -> None:
     for make in (schedules.StepLR, schedules.CosineAnnealingLR, lambda o, n: schedules.LinearLR(o, total_iters=n)):
         with pytest.raises(ArgumentValueError, match="=0; it must be at least 1"):
             make(optimizer, 0)
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_one_cycle_goes_up_and_down(strategy: str) -> None:
+    _, optimizer = optimizer_of_one()
+    schedule = schedules.OneCycleLR(optimizer, 1.0, epochs=2, steps_per_epoch=10, anneal_strategy=strategy)
+    rates = [optimizer.param_groups[0].lr]
+    for _ in range(19):
+        schedule.step()
+        rates.append(optimizer.param_groups[0].lr)
+    assert (rates[0], rates[5]) == (pytest.approx(1 / 25), 1.0)
+    assert rates[-1] == pytest.approx(1 / 25 / 1e4)
+    assert rates[:6] == sorted(rates[:6])
+    assert rates[5:] == sorted(rates[5:], reverse=True)
+    for wrong in ({"cycle_momentum": True}, {"anneal_strategy": "up"}):
+        with pytest.raises(ArgumentValueError, match="leaves the momentum"):
+            schedules.OneCycleLR(optimizer, 1.0, 20, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_plateau_lowers_the_rate_and_goes_on_as_saved() -> None:
+    losses = [3.0, 2.0, 2.0, 2.5, 1.0, 1.0, 1.0, 1.0, 0.5, math.nan, math.nan, math.nan, math.nan]
+    for place in (0, 4, 7):
+        _, optimizer = optimizer_of_one()
+        rate = optimizer.param_groups[0].lr
+        schedule = schedules.ReduceLROnPlateau(optimizer, factor=0.5, patience=1, cooldown=1, min_lr=rate / 7)
+        rates = []
+        for k, loss in enumerate(losses):
+            if k == place:
+                saved, schedule = schedule.state_dict(), schedules.ReduceLROnPlateau(
+                    optimizer, factor=0.5, patience=1, cooldown=1, min_lr=rate / 7
+                )
+                schedule.load_state_dict(saved)
+            schedule.step(T.asarray(loss))
+            rates.append(schedule.get_last_lr()[0] / rate)
+        assert rates == pytest.approx([1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 1 / 7, 1 / 7, 1 / 7])
+    with pytest.raises(ArgumentValueError, match="'down'"):
+        schedules.ReduceLROnPlateau(optimizer, "down")
+    with pytest.raises(ArgumentValueError, match="no state of this schedule"):
+        schedule.load_state_dict({"best": 1.0})

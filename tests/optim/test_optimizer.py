@@ -292,3 +292,43 @@ def test_an_option_that_changes_late_takes_effect_in_the_next_call() -> None:
     step(0.0)
     assert [w.item() for w in weights] == [1.0, 1.0, 1.0, 1.0, 0.75]
     assert step.stats.traces == 2
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Adadelta])
+def test_to_maximize_is_to_minimize_the_negative(kind: Any) -> None:
+    def trained(sign: float, **further: Any) -> list[float]:
+        p = T.asarray([1.0, -2.0], requires_grad=True)
+        optimizer = kind([p], foreach=False, fused=None, **further)
+
+        @mgjit.compile
+        def step() -> Any:
+            loss = (sign * (p - 3.0) ** 2).sum()
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        for _ in range(3):
+            step()
+        saved = optimizer.state_dict()
+        del saved["param_groups"][0]["maximize"]  # as of an older version
+        optimizer.load_state_dict(saved) if not further else None
+        return p.tolist()
+
+    assert trained(-1.0, maximize=True) == trained(1.0)
+    with pytest.raises(ArgumentError, match="has no option sideways"):
+        kind([T.zeros(1, requires_grad=True)], sideways=1)
+
+
+def test_a_closure_computes_the_gradients() -> None:
+    p = T.asarray([1.0], requires_grad=True)
+    optimizer = optim.SGD([("p", p)], lr=0.5)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 1.0
+    assert p.tolist() == [0.0]

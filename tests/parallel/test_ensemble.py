@@ -16,8 +16,9 @@ import pytest
 import mgjit
 from mgjit import Value, nn
 from mgjit.errors import ArgumentError, ArgumentValueError, ColumnError, IndexRangeError, PhaseError, SideEffectWarning
-from mgjit.parallel import calls, pool
-from tests.test_interruption import FORKS, in_child
+from mgjit.kernels.side_by_side import pool
+from mgjit.parallel import calls
+from tests.base.test_interruption import FORKS, in_child
 
 RATES = [0.1, 0.05, 0.01]
 ROWS = [([0.1 * k, 0.3, -0.2], k % 2) for k in range(30)]
@@ -563,7 +564,7 @@ def test_19_few_general_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(*_: Any) -> None:
         raise AssertionError("a member was loaded")
 
-    monkeypatch.setattr("mgjit.parallel.worlds.Contents.load", load)
+    monkeypatch.setattr("mgjit.kernels.side_by_side.worlds.Contents.load", load)
     ensemble.loop(XS[5:], YS[5:], mgjit.each(RATES))
     ensemble(XS[0], YS[0], 0.1)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 import mgjit
-from mgjit.codegen.clock import Part, top_nodes
+from mgjit.compiler.codegen.clock import Part, top_nodes
+from mgjit.compiler.pipeline.pipeline import lower
+from mgjit.compiler.schedule.cost import cost_when_scheduled
+from mgjit.compiler.toolchain.target import Processor
 from mgjit.ir.program import Array, Index, Load, Loop, Reference, Statement
-from mgjit.passes.cost import Processor, cost_when_scheduled
-from mgjit.passes.pipeline import lower
 from mgjit.report.findings import find
 from mgjit.report.names import Names, assigned_at
 from mgjit.report.source import Function, Sources

@@ -9,7 +9,7 @@ import pytest
 
 import mgjit
 from mgjit import nn
-from mgjit.codegen.clock import Clock
+from mgjit.compiler.codegen.clock import Clock
 from mgjit.report import study as studying
 from mgjit.report.measured import Memory, measure
 from tests.report.steps import network
@@ -88,7 +88,7 @@ def test_loops_around_long_nests_are_divided():
 
 def test_ticks_are_not_counted(monkeypatch):
     times = count()
-    monkeypatch.setattr("mgjit.codegen.clock.perf_counter", lambda: float(next(times)))
+    monkeypatch.setattr("mgjit.compiler.codegen.clock.perf_counter", lambda: float(next(times)))
     clock = Clock()
     clock.parts = [None, None]
     clock.take()

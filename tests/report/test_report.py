@@ -143,7 +143,7 @@ def test_of_code_from_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("MGJIT_CACHE_DIR", str(tmp_path))
     key = "a key of its own"
     network(cache_key=key)
-    mgjit.build._shared.clear()
+    mgjit.compiler.build.build._shared.clear()
     step, _, _ = network(cache_key=key)
     assert step.stats.cache == "hit"
     html = step.report().html

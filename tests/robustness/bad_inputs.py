@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import io
+import linecache
 import os
 import re
 import struct
@@ -69,11 +70,13 @@ floaty = Floaty()
 _INTRODUCTION = """\
 # Bad inputs
 
-The error for each kind of bad input. Each line is a test (`tests/robustness/`), and this file is made from the same
-data: `python -m tests.robustness.bad_inputs --write`. After each error all parameters, gradients and state are as they
-were, and the next call is right. Errors are those of `mgjit.errors`, each of which is also the standard exception that
-fits, so that `except TypeError` works in code that does not know mgjit. Exceptions raised by the user's own code pass
-through unchanged.
+The error for each kind of bad input: where the third column says "plain", with `refuse="error"` or
+`MGJIT_REFUSE=error`; by default, plain Python makes that call, with one `PlainWarning` of the same text. Where it says
+"error", plain Python raises one as well, or it is one about mgjit's own functions and options. Each line is a test
+(`tests/robustness/`), and this file is made from the same data: `python -m tests.robustness.bad_inputs --write`. After
+each error all parameters, gradients and state are as they were, and the next call is right. Errors are those of
+`mgjit.errors`, each of which is also the standard exception that fits, so that `except TypeError` works in code that
+does not know mgjit. Exceptions raised by the user's own code pass through unchanged.
 
 `...` in a message stands for any text. `user.py` is the file with the code, which begins with this:
 
@@ -89,11 +92,13 @@ class Case(NamedTuple):
         code: statements, or an expression.
         error: the name of the class that is raised, or of the category of a warning.
         message: the whole text.
+        goes_on: whether that is so with `refuse="error"` only, and by default plain Python makes the call.
     """
 
     code: str
     error: str
     message: str
+    goes_on: bool = False
 
     def needs_numpy(self) -> bool:
         """Whether it can only be tried with numpy."""
@@ -117,7 +122,7 @@ def fails(case: Case) -> str:
         import numpy
 
         space["np"] = numpy
-    exec(compile(PRELUDE, "prelude.py", "exec"), space)  # noqa: S102 - code of this file
+    _run(PRELUDE, "prelude.py", space)
     before, quiet = _numbers(space), process()
     kind, text = _outcome(case.code, space)
     if kind is None or kind.__name__ != case.error:
@@ -136,6 +141,12 @@ def fails(case: Case) -> str:
     return "" if again == [6.0, 7.0] else f"the next calls gave {again}"
 
 
+def _run(code: str, name: str, space: dict[str, Any]) -> None:
+    """Run code as a file of this name, whose source is there as that of a file is."""
+    linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name
+    exec(compile(code, name, "exec"), space)  # noqa: S102 - code of this file and of the cases
+
+
 _STANDARD = (TypeError, ValueError, IndexError, RuntimeError, OSError, NotImplementedError)
 
 
@@ -151,7 +162,7 @@ def _outcome(code: str, space: dict[str, Any]) -> tuple[type[BaseException] | No
     with _environment(), warnings.catch_warnings(record=True) as warned, contextlib.redirect_stderr(printed):
         warnings.simplefilter("always")
         try:
-            exec(compile(code, "user.py", "exec"), space)  # noqa: S102 - code of the cases
+            _run(code, "user.py", space)
         except SystemExit as error:
             return type(error), printed.getvalue() or str(error)
         except BaseException as error:
@@ -171,6 +182,77 @@ def _environment() -> Iterator[None]:
         os.environ.update(before)
 
 
+def fails_by_default(case: Case) -> str:
+    """What is not as the undecorated program has it, where errors were not asked for; or nothing."""
+    plain = _played(case, False)
+    got = _played(case, True)
+    if not case.goes_on:  # an error of Python's, or of mgjit's own functions and options
+        same = got.kind is plain.kind or (got.kind is not None and got.kind.__name__ == case.error)
+        return "" if same else f"{got.kind} was raised: {got.text}; in plain Python {plain.kind}"
+    if got.kind is not None or plain.kind is not None:
+        return f"{got.kind} was raised: {got.text}; in plain Python {plain.kind}"
+    if got.numbers != plain.numbers:
+        return f"the numbers are {got.numbers}, not {plain.numbers}"
+    wanted = [case.error if case.error == "RetraceWarning" else "PlainWarning"]
+    names = [warned.category.__name__ for warned in got.warned]
+    is_right = names == wanted * _steps_in(case) or (case.error == "ColumnError" and not names)  # calls of their own
+    return "" if is_right else f"the warnings were {list(map(str, got.warned))}"
+
+
+def _steps_in(case: Case) -> int:
+    """How many steps are plain in a case."""
+    return 2 if "kept_from_a_trace" in case.code else 1
+
+
+class _Undecorated:
+    """A function with the methods of a compiled step that plain Python could have."""
+
+    def __init__(self, function: Any) -> None:
+        self.forward = self.lower = self.function = function
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.function(*arguments, **named)
+
+    def loop(self, *columns: Any) -> list[Any]:
+        return [self.function(*row) for row in zip(*columns)]
+
+
+def _undecorated(function: Any = None, **_: Any) -> Any:
+    return _undecorated if function is None else _Undecorated(function)
+
+
+class _Played(NamedTuple):
+    """How a case ended that has been run with the decorator or without it."""
+
+    kind: type[BaseException] | None
+    text: str
+    numbers: list[bytes]
+    warned: list[warnings.WarningMessage]
+
+
+def _played(case: Case, decorated: bool) -> _Played:
+    space: dict[str, Any] = {"__name__": "user", "undecorated": _undecorated}
+    if case.needs_numpy():
+        import numpy
+
+        space["np"] = numpy
+    prelude, code = (
+        text if decorated else text.replace("mgjit.compile(", "undecorated(") for text in (PRELUDE, case.code)
+    )
+    _run(prelude, "prelude.py", space)
+    kind, text = None, ""
+    quiet = contextlib.redirect_stderr(io.StringIO())
+    with _environment(), warnings.catch_warnings(record=True) as warned, quiet:
+        os.environ.pop("MGJIT_REFUSE", None)
+        warnings.simplefilter("always")
+        try:
+            _run(code, "user.py", space)
+        except BaseException as error:
+            kind, text = type(error), str(error)
+    ours = [one for one in warned if one.category.__module__ == errors.__name__]
+    return _Played(kind, text, _numbers(space), ours)
+
+
 # ---- 3: the document -----------------------------------------------------------------------------------
 
 
@@ -178,9 +260,10 @@ def document() -> str:
     """The text of docs/robustness.md."""
     parts = [_INTRODUCTION.format(prelude=PRELUDE)]
     for chapter, found in load().items():
-        parts.append(f"\n## {chapter}\n\n| input | error | message |\n|---|---|---|\n")
+        parts.append(f"\n## {chapter}\n\n| input | error | by default | message |\n|---|---|---|---|\n")
         parts += [
-            f"| {_code(case.code)} | `{case.error}`{_standard(case.error)} | {_cell(case.message)} |\n"
+            f"| {_code(case.code)} | `{case.error}`{_standard(case.error)} | {'plain' if case.goes_on else 'error'} | "
+            f"{_cell(case.message)} |\n"
             for case in found
         ]
     return "".join(parts)

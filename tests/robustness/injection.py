@@ -30,10 +30,12 @@ from time import perf_counter
 from typing import Any, Callable
 
 import mgjit
-from mgjit import Value, interruption
+from mgjit import Value
+from mgjit.base import interruption
 from mgjit.engine import hook
-from mgjit.runtime import buffers, fastcall
-from mgjit.trace import tracer
+from mgjit.memory import buffers
+from mgjit.runtime import fastcall
+from mgjit.tracing.tracer import tracer
 
 PACKAGE = os.path.dirname(os.path.abspath(mgjit.__file__)) + os.sep
 HERE = os.path.abspath(__file__)
@@ -217,7 +219,7 @@ SCENARIOS = {
 
 def make(scenario: Scenario) -> World:
     """A world just before the call."""
-    from mgjit import build
+    from mgjit.compiler.build import build
 
     world = World(scenario.options)
     if scenario.lists:
@@ -234,7 +236,7 @@ def forget_disk() -> None:
     """Delete the entries of the cache directory."""
     import shutil
 
-    from mgjit import settings
+    from mgjit.base import settings
 
     shutil.rmtree(settings.cache_directory(), ignore_errors=True)
 
@@ -249,6 +251,8 @@ class Lines:
         at: the number of the line; 0 for none.
         kind: what is raised.
     """
+
+    __module__ = "trace"  # as a tool that measures: what is called under a debugger is plain Python
 
     def __init__(self, at: int = 0, kind: type[BaseException] = Injected) -> None:
         self.at, self.kind = at, kind

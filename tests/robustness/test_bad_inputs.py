@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.robustness.bad_inputs import DOCUMENT, Case, document, fails, load
+from tests.robustness.bad_inputs import DOCUMENT, Case, document, fails, fails_by_default, load
 
 pytestmark = pytest.mark.keeps_traced  # values of a trace that are used later
 
@@ -17,6 +17,14 @@ def test_01_bad_input(case: Case) -> None:
     if case.needs_numpy():
         pytest.importorskip("numpy")
     assert fails(case) == ""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_01_by_default(case: Case) -> None:
+    """The numbers of plain Python and one warning, or an error that plain Python raises as well."""
+    if case.needs_numpy():
+        pytest.importorskip("numpy")
+    assert fails_by_default(case) == ""
 
 
 def test_02_no_case_twice() -> None:

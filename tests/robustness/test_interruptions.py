@@ -8,7 +8,7 @@ import pytest
 
 from tests.robustness.injection import SCENARIOS, failures
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 #: Scenarios whose every world is traced and lowered from the beginning.
 SLOW = {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import pytest
 
+from mgjit.compiler.toolchain import compilers
 from mgjit.runtime import vectorcall
-from mgjit.toolchain import compilers
 
 
 @functools.cache
@@ -28,3 +29,8 @@ def use_extension(monkeypatch: pytest.MonkeyPatch, wanted: bool = True) -> None:
     elif found.make is None:
         pytest.skip("calls of this interpreter are made by ctypes or cffi")
     monkeypatch.setattr(vectorcall, "extension", found)
+
+
+def entered(call: Any) -> Any:
+    """What a call enters: tracebacks do not show it."""
+    return call.args[0] if isinstance(call, functools.partial) else call

@@ -10,9 +10,10 @@ import pytest
 
 import mgjit
 from mgjit import Value
-from mgjit.interruption import with_cleanup
+from mgjit.base.interruption import with_cleanup
+from mgjit.engine.leaks import PlainCall
 from mgjit.runtime import detached as module
-from mgjit.runtime.detached import Detached, attach_all, is_attached
+from mgjit.runtime.detached import Detached, attach_all, attach_numbers, is_attached
 
 #: So many that they are moved and not copied.
 COUNT = 32
@@ -96,15 +97,20 @@ def test_01_ordinary_objects_for_a_while(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not issubclass(kind, Value)])  # which takes numbers only
 def test_02_attributes_that_hold_no_numbers(kind: type) -> None:
-    """None and a missing attribute become 0.0; another one is dropped."""
+    """They stay what they are until a kernel is used; a missing attribute becomes 0.0."""
     _, found = things(kind)
 
     def plain() -> None:
         found[0].grad, found[2].grad = None, "no number"
         del found[1].grad
 
-    before = found[2].grad
+    before = found[3].grad
     Detached(found).during(plain)
+    assert [p.grad for p in found[:4]] == [None, 0.0, "no number", before]
+    with pytest.raises(PlainCall, match="no number"):
+        attach_numbers()
+    found[2].grad = before
+    attach_numbers()
     assert [p.grad for p in found[:4]] == [0.0, 0.0, before, before]
 
 
@@ -194,7 +200,7 @@ def test_07_an_interruption_at_any_moment(kind: type, moment: int, monkeypatch: 
 
 def test_08_a_step_whose_plain_calls_are_long(only_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Detaches the parameters of its own kernels, and those of others where these make no quick calls meanwhile."""
-    monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", 0.0)
+    monkeypatch.setattr("mgjit.kernels.kernels.SECONDS_TO_DETACH", 0.0)
     step, found = things(Value)
     kernels = step._kernels
     kernels.earnings.note_plain("key", 1.0)
@@ -212,9 +218,9 @@ def test_08_a_step_without_kernels_detaches_those_of_others(
     kind: type, only_thread: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its plain calls are as quick as without the other step, which then sees their numbers."""
-    monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
-    monkeypatch.setattr("mgjit.earnings._FIRST_SECONDS", 1e6)
-    monkeypatch.setattr("mgjit.earnings._MOST_UNLOOKED", 0)
+    monkeypatch.setattr("mgjit.kernels.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
+    monkeypatch.setattr("mgjit.kernels.first_calls.earnings._FIRST_SECONDS", 1e6)
+    monkeypatch.setattr("mgjit.kernels.first_calls.earnings._MOST_UNLOOKED", 0)
     monkeypatch.setattr("mgjit.tensor.memory.Memory.exists", False)  # of other tests
     step, found = things(kind)
     before = found[0].data
@@ -257,9 +263,9 @@ def weighted(found: list[Any], x: float) -> float:
 @pytest.fixture
 def alternating(only_thread: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, list[Any]]:
     """A step with quick calls, another one whose calls are plain, and the parameters of both."""
-    monkeypatch.setattr("mgjit.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
-    monkeypatch.setattr("mgjit.earnings._FIRST_SECONDS", 1e6)
-    monkeypatch.setattr("mgjit.earnings._MOST_UNLOOKED", 0)
+    monkeypatch.setattr("mgjit.kernels.kernels.SECONDS_TO_DETACH", -1.0)  # however short a call is
+    monkeypatch.setattr("mgjit.kernels.first_calls.earnings._FIRST_SECONDS", 1e6)
+    monkeypatch.setattr("mgjit.kernels.first_calls.earnings._MOST_UNLOOKED", 0)
     monkeypatch.setattr("mgjit.tensor.memory.Memory.exists", False)  # of other tests
     step, found = things(Slotted)
     for _ in range(30):

@@ -15,11 +15,12 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit import tensor as T
+from mgjit.base import ffi
+from mgjit.compiler.toolchain import compilers
 from mgjit.errors import ArgumentValueError, IndexRangeError, PhaseError
-from mgjit.runtime import fastcall, ffi
-from mgjit.toolchain import compilers
+from mgjit.runtime import fastcall
 from tests.refusals import bits
-from tests.runtime.quick import use_extension
+from tests.runtime.quick import entered, use_extension
 
 pytestmark = [
     pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed"),
@@ -80,7 +81,7 @@ class Counted:
 
     @property
     def is_fast(self) -> bool:
-        call: Any = self.step.__call__
+        call: Any = entered(self.step.__call__)
         return getattr(call, "__wrapped__", call).__code__.co_filename == fastcall._FILE  # type: ignore[no-any-return]
 
 
@@ -124,10 +125,12 @@ def test_01_calls_that_fit(plain: Callable[..., Any], calls: list[tuple[Any, ...
     step = Counted(plain, dtype=dtype).warm(*calls[0])
     general = [mgjit.compile(dtype=dtype)(plain)(*arguments) for arguments in calls]
     assert step.is_fast
+    before = step.step.stats.calls
+    assert before in (2, 3)  # whether the very first call has earned a trace depends on the clock
     for arguments, expected in zip(calls * 3, general * 3):
         assert leaves(step(*arguments)) == leaves(expected)
     assert step.general == 0
-    assert step.step.stats.calls == 3 + 3 * len(calls)
+    assert step.step.stats.calls == before + 3 * len(calls)
 
 
 def test_02_numpy(kind: str) -> None:
@@ -240,9 +243,11 @@ def test_05b_indices_in_buffers(kind: str) -> None:
     assert step.is_fast
     assert step(*good).item() == 3.0 + 1.0 + 2.0
     assert step(array("q", [-7, 0]), T.asarray([5, 2, 5, 2])[1::2]).item() == 1.0 + 3.0 + 3.0
+    assert step(array("q", [0, 1]), T.asarray([-3, -1])).item() == 2.0 + 1.0 + 3.0
     assert step.general == 0
     before = w.data
-    for wrong in ((array("q", [0, 3]), good[1]), (good[0], T.asarray([1, -1])), (good[0], T.asarray([2**50, 0]))):
+    few = ([1, 3], [1, -4], [2**50, 0])
+    for wrong in ((array("q", [0, 3]), good[1]), *((good[0], T.asarray(some)) for some in few)):
         with pytest.raises(IndexRangeError, match=r"test_fastcall\.py:\d+"):
             step(*wrong)
     assert w.data == before

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.compiler.build.code import Code
 from mgjit.errors import IndexRangeError
-from mgjit.runtime.code import Code
 from mgjit.runtime.kernel import Kernel
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])

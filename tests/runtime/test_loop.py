@@ -16,8 +16,8 @@ import pytest
 
 import mgjit
 from mgjit import Value, nn
+from mgjit.engine.leaks import PlainCall
 from mgjit.errors import ArgumentValueError, BackendWarning, ColumnError, IndexRangeError, PhaseError
-from mgjit.record.leaks import PlainCall
 from mgjit.runtime import loop
 from tests.refusals import bits
 
@@ -495,7 +495,7 @@ def test_40_interruption(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
         yield report
 
     monkeypatch.setattr(loop, "_SECONDS_A_CHUNK", 0.0)
-    monkeypatch.setattr("mgjit.looping.reporting", interrupting)
+    monkeypatch.setattr("mgjit.step.looping.reporting", interrupting)
     for columns in (lambda p: (p, [0.5] * 9), lambda p: ([p] * 9, [0.5] * 9), lambda p: ([p] * 8 + [Value(1.0)], 0.5)):
         step = mgjit.compile(backend=backend)(train)
         for _ in range(3):  # a Value that is known, then others

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mgjit.runtime import ffi, pages
+from mgjit.base import ffi
+from mgjit.runtime import pages
 from mgjit.runtime.pages import SIZE, use_huge_pages
 
 pytestmark = pytest.mark.skipif(ffi.PYPY, reason="CPython's arrays")

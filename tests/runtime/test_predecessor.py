@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mgjit.codegen.slot import Slot
-from mgjit.runtime.code import Code
+from mgjit.compiler.build.code import Code
+from mgjit.compiler.codegen.slot import Slot
+from mgjit.runtime.kernel import Kernel
 from mgjit.runtime.predecessor import Predecessor
 
 SLOTS = [Slot("parameter", 0, "d"), Slot("input", 0, "d"), Slot("output", 0, "d"), Slot("scratch", 0, "d")]
@@ -68,7 +70,7 @@ def test_signs_of_zero_are_compared_and_kinds_of_nan_are_not(place: int, number:
 def test_gradients_that_nobody_reads_need_not_be_the_same(wanted: bool) -> None:
     gradients = array("d", [1.0])
     before = Code([Slot("gradient", 0, "d")], 1, array("d"), array("i"), None, "")
-    predecessor = Predecessor(before, lambda: None, [gradients], [].__setitem__, (), wanted)
+    predecessor = Predecessor(before, lambda: None, [gradients], [].__setitem__, with_gradients=wanted)
     predecessor.run_both(lambda: gradients.__setitem__(0, 2.0), [], [])
     assert bool(predecessor.mismatch) == wanted
 
@@ -121,10 +123,20 @@ class Rows:
         return [(0, 2)[number] for number in numbers]
 
 
+@pytest.mark.parametrize("is_state", [True, False])
 @pytest.mark.parametrize(("place", "differs"), [(0, True), (1, False), (2, True)])
-def test_what_is_written_to_padding_does_not_count(place: int, differs: bool) -> None:
+def test_what_is_written_to_padding_does_not_count(place: int, differs: bool, is_state: bool) -> None:
+    """Of parameters, and of states, which may lie in rows as well."""
     buffers = memory()
-    rows: Any = Rows(buffers[0])
-    predecessor = Predecessor(code(), lambda: None, buffers, buffers.__setitem__, [rows])
+    kernel: Any = SimpleNamespace(parameters=[], state_buffers=[], state_places=[])
+    if is_state:
+        kernel.state_buffers, kernel.state_places = [array("d"), buffers[0]], [range(0), [0, 2]]
+    else:
+        kernel.parameters = [Rows(buffers[0])]
+
+    def places(buffer: Any) -> Sequence[int]:
+        return Kernel.places_in(kernel, buffer)
+
+    predecessor = Predecessor(code(), lambda: None, buffers, buffers.__setitem__, places)
     predecessor.run_both(lambda: buffers[0].__setitem__(place, 5.0), [], [])
     assert bool(predecessor.mismatch) == differs

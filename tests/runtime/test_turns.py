@@ -11,9 +11,9 @@ import pytest
 
 import mgjit
 from mgjit import Value
+from mgjit.compiler.toolchain import compilers
 from mgjit.errors import IndexRangeError
 from mgjit.runtime import turns
-from mgjit.toolchain import compilers
 from tests.fuzz.oracle import bits
 
 pytestmark = [

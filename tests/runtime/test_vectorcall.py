@@ -17,10 +17,10 @@ import pytest
 
 import mgjit
 from mgjit import Value
-from mgjit.call.results import Result
-from mgjit.errors import ArgumentValueError, IndexRangeError, MgjitError
+from mgjit.errors import ArgumentValueError, IndexRangeError, MgjitError, PlainWarning
 from mgjit.runtime import fastcall, vectorcall
-from tests.runtime.quick import use_extension
+from mgjit.tracing.call.results import Result
+from tests.runtime.quick import entered, use_extension
 
 SCALE: Any = 2.0
 
@@ -76,7 +76,7 @@ def test_02_where_it_is_impossible_nothing_changes(monkeypatch: pytest.MonkeyPat
             assert step(1.5) == 3.0
             if other.thread is not None:
                 other.thread.join()
-        assert hasattr(step.__call__, "__code__")
+        assert hasattr(entered(step.__call__), "__code__")
         assert (other.thread is not None) == fails
         assert not other.is_possible
 
@@ -96,6 +96,26 @@ def test_03_what_it_does_not_take() -> None:
     with pytest.raises(TypeError):
         step("2.0", 1, [1.0, 2.0])
     assert step(2.0, 3, [0.0, 4.0]) == 7.0
+
+
+@pytest.mark.parametrize("size", [3, 33, 1023])
+def test_03_lists_with_another_object(size: int) -> None:
+    """It is looked at, wherever it is; what is not taken is computed by another path."""
+
+    class Doubled(float):
+        def __mul__(self, other: Any) -> Any:
+            return float(self) * other * 2.0
+
+    def plain(xs: list[float], scale: float) -> Any:
+        return xs[0] * scale + xs[-2] * scale
+
+    numbers = [0.5 * k for k in range(size)]
+    step = compiled(plain, numbers, 0.5)
+    assert step(numbers, 0.25) == plain(numbers, 0.25)
+    other = [*numbers[:-2], Doubled(2.0), 1.0]
+    with pytest.warns(PlainWarning, match="is a Doubled"):
+        assert step(other, 0.25) == plain(other, 0.25)
+    assert step(numbers, 0.75) == plain(numbers, 0.75)
 
 
 def test_04_what_a_step_captures() -> None:
@@ -228,7 +248,7 @@ def test_05_buffers() -> None:
 def test_05_float32() -> None:
     """Numbers are rounded; what is too large for that is refused as by the general path."""
     step = compiled(lambda x, k, xs: x * xs[0] + k, 1.0, 1, array("f", [1.0]), dtype="float32")
-    general = step.__call__.__wrapped__
+    general = entered(step.__call__).__wrapped__
     for x, k in ((0.1, 3), (1e-60, 2), (math.inf, 1), (math.nan, 1), (0.3, 2**24 + 1), (3.5e38, 1)):
         found = []
         for call in (step, general):
@@ -262,7 +282,7 @@ def test_07_threads_with_arrays() -> None:
         return xs[0]
 
     step = compiled(add, array("d", [0.0]), 1.0)
-    general = step.__call__.__wrapped__
+    general = entered(step.__call__).__wrapped__
     wrong: list[float] = []
 
     def work(call: Any, number: float) -> None:

@@ -62,7 +62,7 @@ def test_the_expression_keeps_its_line_and_its_value() -> None:
     assert (source.line, source.name) == (4, "value_at_line_4")
 
     class Section:
-        ready = True
+        ready = on = True
 
         def __init__(self) -> None:
             self.results: list[object] = [(("compiled",),), ()]

@@ -70,6 +70,6 @@ def test_what_leaves_the_step_is_a_reason_to_stop(text: str) -> None:
 
 
 def test_after_the_backward_pass_it_is_cut_instead() -> None:
-    text = "for x in data:\n    loss = f(x)\n    loss.backward()\n    norm = g(loss)\n"
+    text = "for x in data:\n    loss = f(x, w)\n    loss.backward()\n    norm = g(loss)\n"
     text += "    if norm > 1:\n        scale(norm)\n    w -= 0.1 * norm\n"
     assert [lines(outline) for outline in outlines(text)] == [[2, 3], [7]]

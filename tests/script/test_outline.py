@@ -143,3 +143,12 @@ def test_a_loop_that_goes_through_loops_that_train_is_in_reserve() -> None:
 def test_no_loop_in_reserve_beside_one_that_is_named() -> None:
     tree = ast.parse("for epoch in range(9):\n    for x in data:\n        loss = f(x)\n        loss.backward()\n")
     assert [one.loop.lineno for one in candidates(tree, knowledge_of(tree), [2])] == [2]
+
+
+def test_containers_of_empty_ones_are_made_in_the_step_that_fills_them() -> None:
+    """Unless something else has to be chosen after them: that would be part of the step, too."""
+    filled = "    caches = [([], []) for _ in layers]\n"
+    text = f"for x in data:\n    tokens = x[:4]\n{filled}    loss = f(tokens, caches)\n    loss.backward()\n"
+    assert [outline.statements[0].lineno for outline in outlines(text)] == [3]
+    text = f"for x in data:\n{filled}    tokens = x[:4]\n    loss = f(tokens, caches)\n    loss.backward()\n"
+    assert [outline.statements[0].lineno for outline in outlines(text)] == [4]

@@ -35,7 +35,7 @@ def test_script(name: str, tmp_path: Path) -> None:
     both(tmp_path, SCRIPTS / f"{name}.py", [str(QUICK[name])])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", SLOW)
 def test_longer_script(name: str, tmp_path: Path) -> None:
     both(tmp_path, SCRIPTS / f"{name}.py", [str(SLOW[name])])
@@ -242,3 +242,62 @@ for number in range(30):
     file.write(f"{loss.data}\\n")
 print(sum(weight.data for weight in weights))
 """
+
+
+INTERRUPTED = """
+import atexit, os, signal, sys
+atexit.register(lambda: print("exit", sys.last_type))
+weights = [0.5] * 5
+for epoch in range(300):
+    for k in range(5):
+        weights[k] -= 0.1 * weights[k]
+    if epoch == 200:
+        os.kill(os.getpid(), signal.SIGINT)
+print("not reached")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
+def test_after_an_interruption(tmp_path: Path) -> None:
+    """What is registered for the exit runs, the exit code is that of Python, and `--explain` speaks."""
+    text = explained(tmp_path, written(tmp_path, INTERRUPTED), options=())
+    assert "lines 6 to 7 are a step, which was not tried" in text
+
+
+def test_a_script_may_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MGJIT_DISABLE", "1")
+    text = explained(tmp_path, SCRIPTS / "module_loop.py", ["12"])
+    assert text.endswith("module_loop.py: runs as it stands, since MGJIT_DISABLE is set\n")
+
+
+NESTED = ROOT / "bench" / "nested"
+#: Scripts with loops inside of their models, how many steps are enough, and the line of the loop to be compiled.
+OF_MODELS = {
+    "state_space": (12, 37), "attention": (6, 38), "mixture": (1, 34), "beam_search": (100, 36),
+    "lstm_by_hand": (1, 70), "ode": (2, 29), "tagger": (40, 35),
+}  # fmt: skip
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", OF_MODELS)
+@pytest.mark.sampled(one_of=3)
+def test_of_loops_inside_of_a_model_the_one_around_them_is_the_step(name: str, tmp_path: Path) -> None:
+    """Nothing that it calls is a step of its own, and no number becomes a constant because of that."""
+    steps, line = OF_MODELS[name]
+    text = explained(tmp_path, NESTED / f"{name}.py", [str(steps)])
+    assert re.findall(r":(\d+): [^:]*: [1-9][\d,]* compiled calls", text) == [str(line)]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("name", "steps"), [("layers_of_gru", 5), ("particles", 20), ("denoiser", 300)])
+def test_of_loops_inside_of_a_model_that_cannot_be_steps(name: str, steps: int, tmp_path: Path) -> None:
+    both(tmp_path, NESTED / f"{name}.py", [str(steps)])
+
+
+@pytest.mark.parametrize("module", ["import nothing_of_this_name\n", "def f(:\n", "x = 1 / 0\n"])
+def test_errors_of_imported_modules_have_no_frame_of_ours(module: str, tmp_path: Path) -> None:
+    """The traceback is the one of Python."""
+    (tmp_path / "helping.py").write_text(f"for k in range(3):\n    y = k\n{module}")
+    script = tmp_path / "main.py"
+    script.write_text("import helping\n")
+    both(tmp_path, script)

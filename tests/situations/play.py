@@ -5,12 +5,15 @@
 2. In `places.txt` a script says how parameters are kept; `reach:` is an expression of all of them, `change:` a
    statement that is run between two calls.  The step around them is the same for all, for each kind of class.
    Where another outcome than "right" is expected, its name has ` -> ` and that outcome behind it: an error that says
-   what to write instead, or a difference that docs/reference.md lists.
-3. `verdict` is "right", the name of an error or warning of mgjit, or says what differs or was left behind.
+   what to write instead, or a difference that docs/reference/differences.md lists.
+3. `verdict` is "right", the name of an error or warning of mgjit, or says what differs or was left behind, or that the
+   warnings were not what plain calls have: one, of each step that has them.
+4. A situation that begins with `# mgjit run` is a script of its own, and is run so; what it prints is compared.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import math
@@ -26,12 +29,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mgjit.lookup import package_of
-from mgjit.world import guard
+from mgjit import errors
+from mgjit.base.lookup import package_of
+from mgjit.kernels.registry import KERNELS
+from mgjit.tracing.surroundings import guard
 
 FOLDER = Path(__file__).parent
 #: The longest that a situation may take, in seconds; then its process is killed.
 _PATIENCE = 120
+_RUN = "\n# mgjit run\n"
 _NODE = """\
 class Node:
     def __init__(self, data, children=(), grads=()):
@@ -115,7 +121,7 @@ def situations(name: str) -> Iterator[tuple[str, str, str]]:
             yield f"{title}, {kind}", code + script, expected or "right"
 
 
-def verdict(script: str) -> str:
+def verdict(script: str, are_warnings_compared: bool = False) -> str:
     """What comes of a situation."""
     plain, compiled = (_played(script, is_plain) for is_plain in (True, False))
     if compiled["left"]:
@@ -126,9 +132,17 @@ def verdict(script: str) -> str:
     if compiled["error"] != plain["error"]:
         return f"{compiled['error']} instead of {plain['error'] or 'no error'}"
     if compiled["seen"] == plain["seen"]:
-        return "right"
+        return (are_warnings_compared and _of_warnings(**compiled["told"])) or "right"
     found = [k for k, (one, other) in enumerate(zip(plain["seen"], compiled["seen"])) if one != other]
     return f"other numbers at check {found[0] if found else 'in all'}"
+
+
+def _of_warnings(warned: list[str], steps: int, compiled: int, plain: int) -> str:
+    """What is wrong with the warnings of calls that were right, or nothing."""
+    bad = [text for text in warned if text.startswith(("Mismatch", "Defect"))]
+    if bad or len(warned) > steps or len(set(warned)) < len(warned):
+        return f"warned: {bad or warned}"
+    return f"{plain} plain calls without a warning" if plain > max(3, compiled) and not warned else ""
 
 
 def _played(script: str, is_plain: bool) -> dict[str, Any]:
@@ -139,7 +153,8 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
             try:
                 os.chdir(folder)
                 os.environ["MGJIT_DISABLE"] = str(int(is_plain))
-                guard._MUCH = math.inf  # a change is noticed by the next call, as it is where there is less to compare
+                # a change is noticed by the next call, as it is where there is less to compare, and on a quick machine
+                guard._MUCH = guard._FIRST_SECONDS = math.inf
                 Path("found.json").write_text(json.dumps(_observed(script)), encoding="utf-8")
             except BaseException:
                 traceback.print_exc()
@@ -151,20 +166,41 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
 
 
 def _observed(script: str) -> dict[str, Any]:
+    if script.startswith(_RUN):
+        return _printed(script)
     seen: list[Any] = []
     module = types.ModuleType("user")
     sys.modules["user"] = module
     sys.path.insert(0, os.getcwd())
     module.__dict__.update(check=lambda *things: seen.extend(_bits(thing) for thing in things), __file__="user.py")
-    text, error = _PRELUDE + script, ""
+    text, error, before = _PRELUDE + script, "", set(KERNELS)
     Path("user.py").write_text(text, encoding="utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         try:
             exec(compile(text, os.path.abspath("user.py"), "exec"), vars(module))  # noqa: S102 - scripts of this folder
         except Exception as problem:
             error = f"{type(problem).__module__}.{type(problem).__name__}: {problem}"
-    return {"seen": seen, "error": error, "left": _left_behind(vars(module))}
+    stats = [kernels.stats for kernels in KERNELS if kernels not in before]
+    told = {
+        "warned": [f"{w.category.__name__}: {w.message}" for w in caught if w.category.__module__ == errors.__name__],
+        "steps": len(stats),
+        "compiled": sum(each.calls for each in stats),
+        "plain": sum(each.plain_calls for each in stats),
+    }
+    return {"seen": seen, "error": error, "left": _left_behind(vars(module)), "told": told}
+
+
+def _printed(script: str) -> dict[str, Any]:
+    """What a script prints under `python -m mgjit run`, which runs it as it stands where MGJIT_DISABLE says so."""
+    from mgjit.cli.run import main
+
+    Path("train.py").write_text(script, encoding="utf-8")
+    with Path("printed").open("w", encoding="utf-8") as stream, contextlib.redirect_stdout(stream):
+        code = main(["--eager", "train.py"])
+    printed = Path("printed").read_text(encoding="utf-8").splitlines()
+    told = {"warned": [], "steps": 0, "compiled": 0, "plain": 0}
+    return {"seen": [code, *printed], "error": "", "left": "", "told": told}
 
 
 def _bits(thing: Any) -> Any:
@@ -184,7 +220,7 @@ def _bits(thing: Any) -> Any:
 
 def _left_behind(variables: dict[str, Any]) -> str:
     """Where an object of a trace is, among all that a program can reach from its variables; empty if nowhere."""
-    from mgjit.record.leaks import is_traced
+    from mgjit.engine.leaks import is_traced
 
     seen: set[int] = set()
     pending: list[tuple[Any, str]] = [(thing, name) for name, thing in variables.items() if name != "check"]

@@ -15,7 +15,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each situation is played in processes of its own")
 @pytest.mark.parametrize(("script", "expected"), CASES)
 def test_01_as_in_plain_python(script: str, expected: str) -> None:

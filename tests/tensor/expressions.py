@@ -1,8 +1,8 @@
-"""Random expressions over tensors: shapes, broadcasting, views, reductions, products, einsum strings.
+"""Random expressions over tensors: shapes, broadcasting, views, indices, reductions, products, einsum strings.
 
 `python -m tests.tensor.expressions 2000` computes so many, each by Python loops, by C, and in a compiled step (by
-generated Python and by tcc, in turn), and compares results and gradients bit for bit.  A seed gives the same expression
-everywhere.
+generated Python, by tcc and by gcc, in turn), and compares results and gradients bit for bit; in float64 also with
+differences, along a random direction.  A seed gives the same expression everywhere.
 """
 
 from __future__ import annotations
@@ -18,8 +18,22 @@ from mgjit import tensor as T
 from tests.tensor.cases import numbers
 
 Expression = Callable[[list[Any]], Any]
-_UNARY = ("tanh", "sigmoid", "relu", "softplus", "square", "gelu", "silu", "exp", "abs", "neg")
-_REDUCTIONS = ("sum", "mean", "max", "min", "prod", "logsumexp", "softmax", "var")
+_UNARY = (
+    "tanh",
+    "sigmoid",
+    "relu",
+    "softplus",
+    "square",
+    "gelu",
+    "silu",
+    "exp",
+    "abs",
+    "neg",
+    "sin",
+    "cos",
+    "leaky_relu",
+)
+_REDUCTIONS = ("sum", "mean", "max", "min", "prod", "logsumexp", "softmax", "var", "std")
 
 
 class Expressions:
@@ -70,7 +84,7 @@ class Expressions:
         kinds = [self._unary, self._binary, self._number]
         if x.ndim:
             kinds += [self._reduction, self._slice, self._reshape, self._permute, self._take, self._concat, self._where]
-            kinds += [self._einsum, self._matmul]
+            kinds += [self._einsum, self._matmul, self._index, self._index]
         return choose(kinds)(a, x, found)
 
     def _unary(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
@@ -80,15 +94,19 @@ class Expressions:
         return lambda f: getattr(f[a].clip(-3.0, 3.0), name)()
 
     def _number(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
-        k, kind = self.random.uniform(-2.0, 2.0), self.random.randrange(4)
-        return [lambda f: f[a] * k, lambda f: k - f[a], lambda f: f[a] / (2.5 + k), lambda f: (f[a] + k) ** 2][kind]
+        k, kind = self.random.uniform(-2.0, 2.0), self.random.randrange(6)
+        return [
+            lambda f: f[a] * k, lambda f: k - f[a], lambda f: f[a] / (2.5 + k), lambda f: (f[a] + k) ** 2,
+            lambda f: (abs(f[a]) + 0.5) ** (k * 0.5), lambda f: (0.5 + abs(k)) ** f[a].clip(-2.0, 2.0),
+        ][kind]  # fmt: skip
 
     def _binary(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
         fitting = [k for k, other in enumerate(found) if _fits(x.shape, other.shape)]
-        b, kind = self.random.choice(fitting), self.random.randrange(6)
+        b, kind = self.random.choice(fitting), self.random.randrange(7)
         return [
             lambda f: f[a] + f[b], lambda f: f[a] - f[b], lambda f: f[a] * f[b], lambda f: f[a] / (f[b] * f[b] + 1.0),
             lambda f: T.maximum(f[a], f[b]), lambda f: T.minimum(f[b], f[a]),
+            lambda f: (f[a] * f[a] + 0.3) ** f[b].tanh(),
         ][kind]  # fmt: skip
 
     def _where(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
@@ -105,6 +123,8 @@ class Expressions:
         if name == "softmax":
             last = self.random.randrange(x.ndim)
             return lambda f: f[a].softmax(axis=last)
+        if name == "std":  # whose derivative is nan where all elements are equal
+            return lambda f: (f[a].var(axis=axis, keepdims=keep) + 0.1).sqrt()
         return lambda f: getattr(f[a], name)(axis=axis, keepdims=keep)
 
     def _slice(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
@@ -116,6 +136,18 @@ class Expressions:
         if self.random.random() < 0.2:
             index.insert(0, None)
         return lambda f: f[a][tuple(index)]
+
+    def _index(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
+        """Lists that choose, pairs among them, beside slices, ints and None."""
+        length, parts = self.random.randint(1, 3), []
+        for extent in x.shape:
+            chosen = [self.random.randrange(-extent, extent) for _ in range(length)]
+            kinds: list[Any] = [chosen, chosen, slice(None, None, self.random.choice((1, -1))), chosen[0]]
+            parts.append(self.random.choice(kinds))
+        if self.random.random() < 0.2:
+            parts.insert(self.random.randrange(len(parts) + 1), None)
+        index = tuple(parts)
+        return lambda f: f[a][index]
 
     def _reshape(self, a: int, x: T.Tensor, found: list[T.Tensor]) -> Expression:
         if self.random.random() < 0.5:
@@ -180,6 +212,8 @@ def mismatch(seed: int, backends: tuple[dict[str, Any], ...]) -> str:
         del os.environ["MGJIT_DISABLE"]
     if numbers(compute(*given)) != expected:
         return "eager C"
+    if expressions.dtype == "float64" and (difference := _off_by(expressions, given)):
+        return difference
     options = backends[seed % len(backends)]
     step = mgjit.compile(compute, background=False, dtype=expressions.dtype, **options)
     if numbers(step(*given)) != expected or numbers(step(*given)) != expected:
@@ -187,10 +221,26 @@ def mismatch(seed: int, backends: tuple[dict[str, Any], ...]) -> str:
     return "" if not step.stats.plain_calls else f"a plain call: {step.stats.plain_reasons}"
 
 
+def _off_by(expressions: Expressions, given: list[T.Tensor]) -> str:
+    """How the derivative along a direction differs from that by differences; empty where a kink is as near."""
+    draw = random.Random(len(expressions.steps))
+    directions = [T.randn(x.shape, generator=draw) for x in given]
+
+    def value(shift: float) -> float:
+        return float(expressions.run([x + v * shift for x, v in zip(given, directions)]).item())
+
+    gradients = mgjit.grad(lambda *leaves: expressions.run(list(leaves)), (0, 1, 2))(*given)
+    slope = sum((g * v).sum().item() for g, v in zip(gradients, directions))
+    by = [(value(h) - value(-h)) / (2.0 * h) for h in (1e-5, 1e-6)]
+    near = 1e-4 * max(1.0, abs(slope), abs(by[0]))
+    is_smooth = abs(by[0] - by[1]) < near
+    return f"slope {slope}, by differences {by}" if is_smooth and not abs(slope - by[0]) < near else ""
+
+
 def main() -> None:
     """Compare as many expressions as the first argument says."""
     count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    backends: tuple[dict[str, Any], ...] = ({"backend": "python"}, {"compiler": "tcc"})
+    backends: tuple[dict[str, Any], ...] = ({"backend": "python"}, {"compiler": "tcc"}, {"compiler": "gcc"})
     found = [(seed, what) for seed in range(first, first + count) if (what := mismatch(seed, backends))]
     print(f"{count} expressions, {len(found)} mismatches {found[:10]}")
     sys.exit(bool(found))

@@ -8,9 +8,9 @@ import pytest
 
 import mgjit
 from mgjit import tensor as T
+from mgjit.compiler.toolchain import compilers
 from mgjit.errors import IntegerOverflowError
 from mgjit.tensor import eager
-from mgjit.toolchain import compilers
 from tests.tensor.cases import CASES, Case, computed, numbers, operands, weighted
 from tests.tensor.expressions import mismatch
 
@@ -56,7 +56,7 @@ def test_c_refuses_whole_numbers_that_are_not_exact(tcc: None) -> None:
     assert (x * 2**12).tolist() == [2**52, 2**52]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_optimised_c_gives_the_bits_of_the_python_loops(
     name: str, disabled: Any, monkeypatch: pytest.MonkeyPatch

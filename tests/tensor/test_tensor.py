@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import random
 import struct
 import sys
 from array import array
@@ -22,6 +23,7 @@ from mgjit.errors import (
     IntegerOverflowError,
     LeakError,
     MgjitError,
+    PlainWarning,
     PrecisionError,
     ShapeError,
     TraceError,
@@ -370,18 +372,51 @@ def test_two_numbers_in_a_float32_step_say_what_to_write() -> None:
     assert compiled(x).tolist() == [1.0, 1.0]
 
 
-def test_gelu_has_one_formula() -> None:
+def test_gelu_has_two_formulas() -> None:
     x = T.asarray([-1.0, 2.0])
-    assert mgjit.nn.functional.gelu(x, approximate="tanh").tolist() == x.gelu().tolist()
-    with pytest.raises(ArgumentValueError, match="'none'"):
-        T.gelu(x, "none")
+    exact = [number / 2.0 * (1.0 + math.erf(number / math.sqrt(2.0))) for number in (-1.0, 2.0)]
+    assert mgjit.nn.functional.gelu(x).tolist() == pytest.approx(exact, abs=1e-15)
+    assert mgjit.nn.GELU("tanh")(x).tolist() == x.gelu("tanh").tolist() != x.gelu().tolist()
+    with pytest.raises(ArgumentValueError, match="'quick'"):
+        T.gelu(x, "quick")
 
 
-def test_an_assignment_to_data_says_what_to_write() -> None:
-    p = mgjit.nn.Parameter([1.0])
-    with pytest.raises(AttributeError, match="no_grad"):
-        p.data -= 1.0
-    assert not hasattr(p, "data")
+def test_erf_is_that_of_mathematics() -> None:
+    xs = [k / 64.0 for k in range(-500, 500)]
+    found = T.erf(T.asarray(xs)).tolist()
+    assert max(abs(y - math.erf(x)) for x, y in zip(xs, found)) < 5e-16
+    special = T.erf(T.asarray([math.inf, -math.inf, -0.0, math.nan, 1e-300])).tolist()
+    assert [repr(x) for x in special] == ["1.0", "-1.0", "-0.0", "nan", repr(2e-300 / math.sqrt(math.pi))]
+
+
+def test_an_assignment_to_data_assigns_to_the_elements() -> None:
+    p = mgjit.nn.Parameter([1.0, 2.0])
+    alias = p.detach()
+    p.data -= 1.0
+    p.data[1] = 7.0
+    assert alias.tolist() == [0.0, 7.0]
+    p.data = T.asarray([3.0, 4.0])
+    assert alias.tolist() == [3.0, 4.0]
+    assert p.requires_grad
+    with pytest.raises(ShapeError, match=r"\(3,\)"):
+        p.data = T.zeros(3)
+
+
+def test_data_is_assigned_in_a_step_as_outside() -> None:
+    results = []
+    for make in (mgjit.compile, lambda function: function):
+        p = mgjit.nn.Parameter([1.0, 2.0])
+
+        def train(x: Any, p: Any = p) -> Any:
+            loss = (p * x).exp().sum()
+            p.zero_grad()
+            loss.backward()
+            p.data -= 0.1 * p.grad
+            return loss
+
+        compiled = make(train)
+        results.append([compiled(T.asarray([0.5, -1.0])).item() for _ in range(4)] + p.tolist())
+    assert results[0] == results[1]
 
 
 _OVERFLOWING = [lambda x: x * x, lambda x: x @ x, T.prod, lambda x: x + 2**53, lambda x: (x / 0).astype("int64")]
@@ -638,3 +673,218 @@ def test_the_floats_of_a_step_are_those_of_its_plain_calls(monkeypatch: pytest.M
                 other(x)
             assert advised(x).tolist() == [1.0, 0.0]
     assert T.where(x > 0, 1.0, 0.0).dtype is T.float64
+
+
+# ---- nan, and what has no finite derivative -----------------------------------------------------------------
+
+_NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("max", ["nan", "nan", "3.0", "-inf"]),
+        ("min", ["nan", "nan", "1.0", "-inf"]),
+        ("argmax", ["1", "0", "2", "0"]),
+        ("argmin", ["1", "0", "0", "0"]),
+    ],
+)
+def test_nan_is_taken_before_all_numbers(name: str, expected: list[str]) -> None:
+    x = T.asarray([[1.0, _NAN, _NAN], [_NAN, 5.0, -1.0], [1.0, 2.0, 3.0], [-math.inf] * 3])
+    for one in (x, x.astype("float32")):
+        assert list(map(str, getattr(T, name)(one, axis=1).tolist())) == expected
+        compiled = step(lambda x: getattr(T, name)(x, axis=1), dtype=one.dtype.name)
+        assert list(map(str, compiled(one).tolist())) == expected
+
+
+@pytest.mark.parametrize("function", [T.maximum, T.minimum])
+def test_nan_stays_in_a_maximum_of_two(function: Any) -> None:
+    x, y = T.asarray([1.0, _NAN, 2.0]), T.asarray([_NAN, 1.0, 2.0])
+    assert list(map(str, function(x, y).tolist())) == ["nan", "nan", "2.0"]
+    assert list(map(str, function(0.5, x).tolist()))[1] == "nan"
+    assert list(map(str, function(x, 0.5).tolist()))[1] == "nan"
+    assert list(map(str, function(x, _NAN).tolist())) == ["nan"] * 3
+
+
+def test_the_gradient_of_a_maximum_goes_to_the_nan() -> None:
+    x = T.asarray([[1.0, _NAN, 2.0], [0.0, 1.0, 1.0]])
+    assert mgjit.grad(lambda x: x.max(axis=1).sum())(x).tolist() == [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, "tensor"])
+def test_the_gradient_of_a_power_of_zero_is_0(zero: Any) -> None:
+    x = T.asarray([0.0, -2.0, 3.0])
+    exponent = T.zeros(3) if zero == "tensor" else zero
+    for compute in (mgjit.grad(lambda x: (x**exponent).sum()), step(mgjit.grad(lambda x: (x**exponent).sum()))):
+        assert compute(x).tolist() == [0.0, 0.0, 0.0]
+    assert (x**exponent).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_the_gradient_of_a_power_by_its_exponent() -> None:
+    y = T.asarray([0.0, 1.0, -1.0, 2.0])
+    assert mgjit.grad(lambda y: (0.0**y).sum())(y).tolist() == [0.0, 0.0, -math.inf, 0.0]
+    assert mgjit.grad(lambda y: (2.0**y).sum())(y).tolist() == [math.log(2.0) * 2.0**k for k in (0, 1, -1, 2)]
+    assert list(map(str, mgjit.grad(lambda y: ((-3.0) ** y).sum())(y).tolist())) == ["nan"] * 4
+
+
+@pytest.mark.parametrize(("own", "other"), [("float64", "float32"), ("float32", "float64")])
+def test_gradients_through_astype(own: str, other: str) -> None:
+    x = T.asarray([1.0, 2.0, 3.0, 4.0], dtype=own, requires_grad=True)
+    weights = T.asarray([1.0, 10.0, 100.0, 1000.0], dtype=other)
+    ((x * 2.0)[::-1].astype(other) * weights).sum().backward()
+    assert x.grad is not None
+    assert x.grad.dtype.name == own
+    assert x.grad.tolist() == [2000.0, 200.0, 20.0, 2.0]
+
+
+def test_gradients_through_astype_add_up_in_the_precision_of_the_operand() -> None:
+    x = T.asarray([1.0], requires_grad=True)
+    (x * (1.0 + 2.0**-40)).sum().backward()
+    x.astype("float32").sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0 + 2.0**-40]
+
+
+class Masked(mgjit.nn.Module):
+    """A module that keeps bools and whole numbers."""
+
+    def __init__(self) -> None:
+        self.register_buffer("mask", T.asarray([True, False, True]))
+        self.register_buffer("places", T.asarray([2, 0, 1]))
+        self.register_buffer("hidden", T.asarray([1]), persistent=False)
+        self.weight = mgjit.nn.Parameter([1.0, 2.0, 3.0])
+
+    def forward(self, x: Any) -> Any:
+        return (x * self.weight).masked_fill(self.mask == 0, -1.0)[self.places] + self.places
+
+
+def test_bools_and_whole_numbers_that_a_module_keeps_are_constants_that_are_watched() -> None:
+    numpy = pytest.importorskip("numpy")
+    module, x = Masked(), T.asarray([1.0, 2.0, 3.0])
+    assert list(module.state_dict()) == ["mask", "places", "weight"]
+    compiled = step(lambda x: module(x) * 1.0)
+
+    def is_right() -> bool:
+        return all(compiled(x).tolist() == module(x).tolist() for _ in range(2))
+
+    assert is_right()
+    assert not compiled.stats.plain_calls
+    module.mask[0] = False
+    assert is_right()
+    module.places = T.asarray([0, 0, 1])  # type: ignore[attr-defined]
+    assert is_right()
+    array = numpy.asarray(module.places)
+    assert is_right()
+    array[1] = 2
+    assert is_right()
+    assert module(x).tolist() == [-1.0, 11.0, 0.0]
+
+
+def test_a_step_that_assigns_to_whole_numbers_that_a_module_keeps_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MGJIT_REFUSE")
+    module = Masked()
+
+    def counting(x: Any) -> Any:
+        module.places[0] = 1
+        return module(x)
+
+    compiled = step(counting)
+    with pytest.warns(PlainWarning, match="int64 that is no argument"):
+        assert compiled(T.asarray([1.0, 2.0, 3.0])).tolist() == [0.0, 1.0, 0.0]
+    assert module.places.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("call", [lambda n: n % 3, lambda n: n % -3, lambda n: n // 2, lambda n: (n * 7) // -4 % 5])
+def test_whole_numbers_divided_by_an_int_stay_in_the_kernel(call: Any) -> None:
+    numbers = T.arange(-9, 9)
+    python = [call(n) for n in range(-9, 9)]
+    compiled = step(call)
+    assert call(numbers).tolist() == compiled(numbers).tolist() == python
+    assert not compiled.stats.plain_calls
+
+
+def test_a_remainder_is_an_index() -> None:
+    table = T.asarray([1.0, 2.0, 4.0])
+    compiled = step(lambda n: table[n % 3].sum())
+    assert compiled(T.arange(-5, 5)).item() == table[T.arange(-5, 5) % 3].sum().item()
+    assert not compiled.stats.plain_calls
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64"])
+def test_rows_are_sorted_as_python_sorts_them(kind: str) -> None:
+    draw = random.Random(4)
+    rows = [[float(draw.randrange(4)) for _ in range(9)] for _ in range(3)]
+    x = T.asarray(rows).astype(kind)
+    for descending in (False, True):
+        wanted = [sorted(range(9), key=row.__getitem__, reverse=descending) for row in rows]
+        assert x.argsort(descending=descending).tolist() == wanted
+        compiled = step(lambda x, way=descending: T.sort(x, descending=way))
+        values, indices = compiled(x)
+        assert indices.tolist() == wanted
+        assert values.tolist() == [[row[k] for k in order] for row, order in zip(x.tolist(), wanted)]
+        assert not compiled.stats.plain_calls
+
+
+def test_nan_is_greater_than_all_numbers() -> None:
+    x = T.asarray([math.nan, 1.0, math.inf, math.nan, -math.inf])
+    for make in (lambda function: function, step):
+        assert make(lambda x: x.argsort())(x).tolist() == [4, 1, 2, 0, 3]
+        assert make(lambda x: x.argsort(descending=True))(x).tolist() == [0, 3, 2, 1, 4]
+
+
+def test_random_choices_are_those_that_can_be_drawn() -> None:
+    T.manual_seed(5)
+    weights = T.asarray([[0.0, 1.0, 0.0, 3.0], [5.0, 0.0, 0.0, 0.0]])
+    drawn = weights.multinomial(400, replacement=True)
+    counts = [drawn[0].tolist().count(k) for k in range(4)]
+    assert counts[0] == counts[2] == 0
+    assert 60 < counts[1] < 140
+    assert drawn[1].tolist() == [0] * 400
+    without = [tuple(sorted(T.multinomial(T.ones(4), 3).tolist())) for _ in range(50)]
+    assert {len(set(one)) for one in without} == {3}
+    assert sorted(T.randperm(6).tolist()) == list(range(6))
+    numbers = T.randint(2, 5, (200,)).tolist()
+    assert set(numbers) == {2, 3, 4}
+
+
+def test_random_numbers_in_a_step_are_those_of_plain_python() -> None:
+    def drawing(x: Any) -> Any:
+        return x.softmax(0).multinomial(2), T.randperm(4), T.randint(7, (3,)), T.bernoulli(x.sigmoid())
+
+    compiled, x = step(drawing), T.asarray([0.5, -1.0, 2.0])
+    for seed in range(3):
+        T.manual_seed(seed)
+        wanted = [one.tolist() for one in drawing(x)]
+        T.manual_seed(seed)
+        assert [one.tolist() for one in compiled(x)] == wanted
+
+
+def test_sums_so_far_have_second_derivatives() -> None:
+    def penalty(x: Any) -> Any:
+        return (mgjit.grad(lambda z: (z.cumsum(0) ** 3).sum())(x) ** 2).sum()
+
+    x = T.asarray([0.5, -1.0, 2.0])
+    found = mgjit.grad(penalty)(x).tolist()
+    for k in range(3):
+        values = []
+        for shift in (1e-5, -1e-5):
+            moved = x.clone()
+            moved[k] += shift
+            values.append(penalty(moved).item())
+        assert found[k] == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-6)
+    (gradient,) = T.autograd.grad((x.requires_grad_().cumsum(0) ** 2).sum(), x)
+    assert gradient.tolist() == [3.0, 2.0, 3.0]
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_an_adjoint_of_zero_that_leads_nowhere_is_not_divided_by_zero() -> None:
+    def slopes(x: Any) -> Any:
+        z = x.detach().copy()
+        z.requires_grad = True
+        (T.fmod(z, 0.0) + T.erf(z)).sum().backward()
+        return z.grad
+
+    x = T.asarray([0.0, 1.0])
+    wanted = [1.0 + 2.0 / math.sqrt(math.pi) * math.exp(-number) for number in (0.0, 1.0)]
+    assert slopes(x).tolist() == step(slopes)(x).tolist() == pytest.approx(wanted)

@@ -20,7 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mgjit import settings
+from mgjit.base import settings
 
 from . import concurrency, damage, directories, faults, features, harness, loading, processes, sweeping
 from .harness import Failure, Skip, Torture

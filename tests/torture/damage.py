@@ -17,7 +17,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from mgjit.cache.store import Entry, Store
+from mgjit.compiler.cache.store import Entry, Store
 
 from .harness import Torture, compute, require, require_right
 

@@ -1,6 +1,6 @@
 """Every call of the file system that the disk store makes, failing once.
 
-`mgjit/cache/files.py` has a function for each kind of call, and the store makes no other.  The four situations below
+`mgjit/base/files.py` has a function for each kind of call, and the store makes no other.  The four situations below
 make a known number of calls of each kind; for the n-th call of a kind, for every n and every kind, there is a process
 in which that call fails once (EIO, ENOSPC, EACCES, EINTR), one that dies right before it and one right after it, and,
 for reading and writing, one in which the call handles fewer bytes than it was asked to.
@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from mgjit.cache import files
+from mgjit.base import files
 
 from .harness import Place, Torture, compute, require, require_right
 
@@ -66,7 +66,7 @@ def faults(torture: Torture) -> None:
     for situation in SITUATIONS:
         prepared = _Situation(torture, situation)
         calls = _calls(prepared.again())
-        require(calls, f"{situation}: the store made no call of mgjit.cache.files")
+        require(calls, f"{situation}: the store made no call of mgjit.base.files")
         torture.figures[f"calls: {situation}"] = sum(calls.values())
         for kind, nth, how in torture.progress(_cases(calls, torture.long), situation):
             with torture.attempt(f"{situation}: call {nth + 1} of {kind} {how}"):

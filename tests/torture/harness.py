@@ -18,6 +18,7 @@ import faulthandler
 import functools
 import json
 import os
+import pkgutil
 import random
 import shutil
 import signal
@@ -35,9 +36,10 @@ from typing import IO, Any
 from tqdm import tqdm
 
 import mgjit
-from mgjit import build, settings
-from mgjit.cache import store, sweep
-from mgjit.toolchain import compilers, process
+from mgjit.base import settings
+from mgjit.compiler.build import build
+from mgjit.compiler.cache import store, sweep
+from mgjit.compiler.toolchain import compilers, process
 
 from . import steps
 
@@ -50,7 +52,7 @@ NOBODY = 65534
 ENOUGH = 12
 """Problems after which a scenario ends early."""
 
-BOOKKEEPING = ("ledger", "locks", "usage")
+BOOKKEEPING = ("ledger", "locks", "sources", "usage")
 """Files of a cache directory that are neither entries nor temporary."""
 
 _POLL = 0.002
@@ -423,5 +425,7 @@ def import_everything(numbers: Sequence[int] = (0,)) -> None:
 
     report = Child(modules).report()
     require(not report.error, report.error)
-    for name in report.value:
-        __import__(name)
+    own = (name for _, name, _ in pkgutil.walk_packages(mgjit.__path__, "mgjit.") if not name.endswith("__main__"))
+    for name in [*report.value, *own]:  # which of its own depends on the clock
+        with contextlib.suppress(ImportError):  # of what is not installed
+            __import__(name)

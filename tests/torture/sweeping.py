@@ -11,7 +11,7 @@ import os
 import statistics
 import time
 
-from mgjit.cache.store import Entry, Store
+from mgjit.compiler.cache.store import Entry, Store
 
 from .harness import WITHOUT_PROOFS, Place, Torture, compute, require, require_right
 from .processes import at_once

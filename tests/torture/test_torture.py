@@ -18,7 +18,7 @@ from tests.torture.__main__ import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -74,8 +74,9 @@ _INTRODUCTION = """\
 Each line is a test (`tests/test_footguns.py`) that runs a script with and without the decorator, over several calls,
 and compares everything that can be observed, bit for bit. This file is made from the same data: `python -m
 tests.traps.traps --write`. "As Python" means that both are equal; if a step depends on something that has changed, it
-is traced again. Every other outcome is an error of `mgjit.errors`, with the line of the user's code and what to write
-instead, or a warning. `...` in a message stands for any text.
+is traced again. Every other outcome is a warning, or an error of `mgjit.errors` with the line of the user's code and
+what to write instead. Errors are what `refuse="error"` gives; by default, plain Python makes these calls, and the
+outcome is as Python, with a `PlainWarning` that has the text of the error. `...` in a message stands for any text.
 
 What a step captures is compared with what it was when the step was traced. Numbers are compared at every call, and so
 are the objects around a step if there are few of them. Comparing long lists of parameters, methods and modules takes
@@ -187,6 +188,24 @@ def fails(trap: Trap, folder: Path) -> str:
     if kind != trap.outcome or trap.message.removesuffix("...").strip() not in " ".join(text.split()):
         return f"the outcome was {kind}: {text}"
     return ""
+
+
+def fails_by_default(trap: Trap, folder: Path) -> str:
+    """What is not as in the undecorated script, where no errors were asked for; or nothing."""
+    wanted = play(trap.code, folder, "user_undecorated", decorated=False)
+    got = play(trap.code, folder, "user_decorated", decorated=True)
+    if got.error is not None:
+        return f"it ended with {got.error!r}"
+    if got.seen != wanted.seen:
+        return f"{got.seen} was seen, not {wanted.seen}"
+    kinds = [warned.category.__name__ for warned in got.warned]
+    return "" if kinds == ["PlainWarning"] else f"the warnings were {list(map(str, got.warned))}"
+
+
+def is_refused(trap: Trap) -> bool:
+    """Whether the script ends with an error where those are asked for."""
+    kind = getattr(errors, trap.outcome, None)
+    return kind is not None and not issubclass(kind, Warning)
 
 
 def document() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mgjit.call.plan import plan_arguments
+from mgjit.tracing.call.plan import plan_arguments
 from mgjit.verification.documented import Seen
 
 

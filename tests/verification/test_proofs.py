@@ -13,7 +13,7 @@ import pytest
 
 import mgjit
 from mgjit import nn
-from mgjit.cache.store import open_store
+from mgjit.compiler.cache.store import open_store
 from mgjit.errors import MismatchWarning
 from mgjit.runtime.kernel import Kernel
 from mgjit.verification import proofs
@@ -58,6 +58,20 @@ def test_02_a_later_call_is_still_compared(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("mgjit.verification.trial._LATEST", 10)
     assert compared(made()) == 1
     assert compared(made(), 12) == 1
+
+
+def test_02_numbers_of_numpys_are_always_compared() -> None:
+    """A list of them has the structure of a list of floats, of which there is a proof."""
+    numpy = pytest.importorskip("numpy")
+    floats, numpys = [0.5, -0.25], [numpy.float64(0.5), numpy.float64(-0.25)]
+
+    def compared_with(row: list[Any]) -> int:
+        step = made()
+        for _ in range(4):
+            step(row, 1.0)
+        return int(step.stats.compared_calls)
+
+    assert [compared_with(row) for row in (floats, floats, numpys, numpys, floats)] == [1, 0, 1, 1, 0]
 
 
 def test_03_always_is_always() -> None:

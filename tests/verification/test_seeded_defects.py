@@ -19,22 +19,26 @@ from typing import Any
 import pytest
 
 import mgjit
-from mgjit import build, nn
-from mgjit.cache.store import Store
-from mgjit.call import inputs as input_nodes
-from mgjit.call.results import CompositeResult, OutputResult
-from mgjit.codegen import scalar
-from mgjit.codegen.emitter import Emitter
-from mgjit.codegen.function import FunctionEmitter
-from mgjit.draws.plan import DrawPlan
+from mgjit import nn
+from mgjit.compiler.build import build
+from mgjit.compiler.cache.store import Store
+from mgjit.compiler.codegen import scalar
+from mgjit.compiler.codegen.emitter import Emitter
+from mgjit.compiler.codegen.function import FunctionEmitter
+from mgjit.compiler.pipeline import order
+from mgjit.compiler.schedule import pack
+from mgjit.compiler.simplify import first_contributions, powers, reductions, registers
 from mgjit.engine.value import Value
+from mgjit.ir import derivatives
 from mgjit.ir.program import Constant, Loop, Operand, Statement, statements
-from mgjit.passes import derivatives, first_contributions, order, pack, powers, reductions, registers
-from mgjit.record.recorder import Recorder
-from mgjit.runtime import copies
 from mgjit.runtime.kernel import Kernel
+from mgjit.tracing.call import inputs as input_nodes
+from mgjit.tracing.call.results import CompositeResult, OutputResult
+from mgjit.tracing.copies import copies
+from mgjit.tracing.draws.plan import DrawPlan
+from mgjit.tracing.record.recorder import Recorder
+from mgjit.tracing.surroundings.guard import Guard
 from mgjit.verification import trial
-from mgjit.world.guard import Guard
 
 pytestmark = pytest.mark.once
 Patch = pytest.MonkeyPatch
@@ -303,7 +307,7 @@ def last_statement_is_dead(patch: Patch) -> None:
             dead = {s for s in statements(nodes) if getattr(getattr(s.target, "array", None), "space", "") == "state"}
             nodes[:] = simplify_without(nodes, set(list(dead)[-1:]))
 
-    from mgjit.passes.simplify import without as simplify_without
+    from mgjit.compiler.simplify.simplify import without as simplify_without
 
     patch.setattr(order, "delete_dead_statements", too_many)
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import warnings
 from array import array
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import mgjit
-from mgjit import nn, settings
-from mgjit.call.results import Result
+from mgjit import nn
+from mgjit.base import settings
+from mgjit.compiler.build.options import Options, StepOptions
 from mgjit.engine.precision import PRECISIONS
 from mgjit.errors import ArgumentValueError, IndexRangeError, MismatchWarning, UnsupportedError
 from mgjit.runtime.kernel import Kernel
+from mgjit.tracing.call.results import Result
+from mgjit.tracing.surroundings.guard import Guard
 from mgjit.verification import trial
 from mgjit.verification.comparison import differences, is_same
 from mgjit.verification.trial import Trial, plain_seconds, reason_without_trial
@@ -175,22 +177,21 @@ def test_03_never(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_04_where_it_is_not_compared() -> None:
     """Where Python has other numbers, where other threads write, and where plain Python takes too long."""
-    float64, float32 = PRECISIONS["float64"], PRECISIONS["float32"]
-    assert reason_without_trial("always", float64, "strict", True, 1e6) == ""
-    assert "float32" in reason_without_trial("always", float32, "strict", True, 0.1)
-    assert "fast" in reason_without_trial("always", float64, "fast", True, 0.1)
-    assert "lock" in reason_without_trial("always", float64, "strict", False, 0.1)
+    options = StepOptions(verify="always")
+    assert reason_without_trial(options, 1e6) == ""
+    assert "float32" in reason_without_trial(replace(options, precision=PRECISIONS["float32"]), 0.1)
+    assert "fast" in reason_without_trial(replace(options, code=Options(mode="fast")), 0.1)
+    assert "lock" in reason_without_trial(replace(options, lock=False), 0.1)
 
 
 def test_05_auto_depends_on_the_time_of_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is estimated from the trace."""
     monkeypatch.delenv("MGJIT_VERIFY")
     assert settings.verify("auto") == "auto"
-    precision = PRECISIONS["float64"]
-    assert reason_without_trial("auto", precision, "strict", True, 0.9) == ""
+    assert reason_without_trial(StepOptions(), 0.9) == ""
     assert plain_seconds(10.0, 100_000) < 1.0 < plain_seconds(1.0, 1_000_000)
     assert plain_seconds(0.4, 1_000_000) < 1.0 < plain_seconds(0.4, 1_000, in_nests=10**10)
-    assert "may take 1000.0 s" in reason_without_trial("auto", precision, "strict", True, 1000.0)
+    assert "may take 1000.0 s" in reason_without_trial(StepOptions(), 1000.0)
 
 
 def test_06_the_later_call_cannot_be_predicted() -> None:
@@ -245,24 +246,27 @@ def test_08_a_refused_call_does_nothing() -> None:
     assert step.stats.compared_calls == 1
 
 
-def test_09_an_interruption_leaves_all_or_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_09_an_interruption_leaves_all_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in plain Python, and Ctrl-C in the kernel."""
     p = mgjit.Value(1.0)
-    stop = str(tmp_path / "stop")
+    stop = [False]
 
     @mgjit.compile
     def step(x: float) -> Any:
         p.data = p.data + x
-        if os.path.exists(stop):
-            os.remove(stop)
+        if stop[0]:
+            stop[0] = False
             raise KeyboardInterrupt
         return p * x
 
     step(1.0)
-    (tmp_path / "stop").touch()
-    with pytest.raises(KeyboardInterrupt):
-        step(1.0)
+    stop[0] = True
+    with monkeypatch.context() as patch:
+        patch.setattr(Guard, "difference", lambda self: "")  # which would notice that it is to be stopped
+        with pytest.raises(KeyboardInterrupt):
+            step(1.0)
     assert (p.data, step.stats.calls) == (2.0, 1)
+    stop[0] = False
 
     def interrupted(self: Kernel, *arguments: Any) -> None:
         raise KeyboardInterrupt
@@ -350,8 +354,8 @@ def test_17_plain_python_sees_ordinary_objects(count: int) -> None:
     def step(x: float) -> Any:
         for node in nodes:
             node.grad = None
-        assert type(nodes[0]) is Node
-        assert all(type(value) is mgjit.Value for value in values)
+        if type(nodes[0]) is not Node or any(type(value) is not mgjit.Value for value in values):
+            raise TypeError("these are no ordinary objects")
         for node, value in zip(nodes, values):
             if node.grad is None:
                 node.grad = 0.0
@@ -447,25 +451,26 @@ def test_11_phases_of_a_wrong_kernel_are_not_run(monkeypatch: pytest.MonkeyPatch
         step.forward(1.0)
 
 
-def test_12_an_exception_of_plain_python_alone_is_a_difference(tmp_path: Path) -> None:
+def test_12_an_exception_of_plain_python_alone_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel goes on where the step raises: the caller gets the exception, and nothing has changed."""
     p = mgjit.Value(1.0)
-    stop = str(tmp_path / "stop")
+    stop = [False]
 
     @mgjit.compile
     def step(x: float) -> Any:
         p.data = p.data + x
-        if os.path.exists(stop):
+        if stop[0]:
             raise ValueError("stopped")
         return p * x
 
     assert step(1.0) == 2.0
-    (tmp_path / "stop").touch()
+    stop[0] = True
+    monkeypatch.setattr(Guard, "difference", lambda self: "")  # which would notice that it is to be stopped
     message = "plain Python raises ValueError: stopped, and the compiled step does not"
     with pytest.warns(MismatchWarning, match=message), pytest.raises(ValueError, match="stopped"):
         step(1.0)
     assert p.data == 2.0
-    os.remove(stop)
+    stop[0] = False
     assert step(1.0) == 3.0
     assert step.stats.plain_calls == 1
 

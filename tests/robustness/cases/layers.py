@@ -13,7 +13,7 @@ LAYERS = [
     Case(
         "mgjit.nn.Linear(2, 1, generator=random.Random(1))([[1.0, 2.0]])",
         "ArgumentError",
-        "user.py:1: Linear needs a tensor, not the list [[1.0, 2.0]]: mgjit.tensor.asarray makes one.",
+        "user.py:1: Linear needs a tensor, not the list [[1.0, 2.0]]: mgjit.tensor.asarray(x) makes one.",
     ),
     Case(
         "mgjit.nn.Linear(2.5, 1)",

@@ -41,17 +41,20 @@ LOOKUPS = [
         "TraceError",
         "user.py:1: a number or a Value is needed here, not the list [2.0]. Pass numbers, or lists, "
         "tuples, dicts and arrays whose elements the step uses one by one.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([[1.0], [2.0, 3.0]], i))(0)",
         "TraceError",
         "user.py:1: the rows of a table for mgjit.take must have equal lengths.",
+        goes_on=True,
     ),
     Case(
         'mgjit.compile(lambda i: mgjit.take([1.0, "2"], i))(0)',
         "TraceError",
         "user.py:1: a number or a Value is needed here, not the str '2'. Pass numbers, or lists, tuples, "
         "dicts and arrays whose elements the step uses one by one.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take(3.0, i))(0)",
@@ -65,6 +68,7 @@ LOOKUPS = [
         "step itself, a sum or product of such ints and constants, or a remainder by a constant, so that its range "
         "can be checked before anything is written, and this one is computed in another way. Take the remainder "
         "last, as in (i - 1) % n, or compute the index outside, and pass it as an argument.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([1.0, 2.0], 2 * i - 6))(1)",
@@ -77,6 +81,7 @@ LOOKUPS = [
         "TraceError",
         "user.py:1: a number or a Value is needed here, not the Value Value(data=2.0, grad=0.0). Pass "
         "numbers, or lists, tuples, dicts and arrays whose elements the step uses one by one.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.take([w * 1.0, w * 2.0], i))(0)",
@@ -85,6 +90,7 @@ LOOKUPS = [
         "at equal distances. Build the table outside of the step (rows of equal length, in order of first use). "
         "Among Values that are computed in the step, select with a sum of products with mgjit.one_hot(index, n), "
         "also in the undecorated program, whose last bits may then be others.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda i: mgjit.one_hot(i, 3))(3)",
@@ -155,13 +161,14 @@ OTHER = [
     Case(
         "mgjit.compile(lambda x: model(x))(1.0)",
         "ArgumentError",
-        "user.py:1: ReLUNeuron(2) needs a list of inputs, not the TracedNumber <a number that is being traced>.",
+        "user.py:1: ReLUNeuron(2) needs a list of inputs, not the Number <a number that is being traced>.",
     ),
     Case(
         "mgjit.compile(lambda x: w * floaty)(1.0)",
         "TraceError",
         "user.py:1: the number of the Floaty ... would be frozen into the step, and not be seen when it "
         "changes. Write float(...) outside of the step and pass the number as an argument.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: w * 1j)(1.0)",
@@ -190,6 +197,7 @@ OTHER = [
         "user.py:1: math.fsum of a traced number is not available; sum(xs) is, also undecorated, whose "
         "last bits may differ. Most functions of math are; compute others outside of the step and pass "
         "the numbers as arguments.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: hash(x))(1.0)",
@@ -197,6 +205,7 @@ OTHER = [
         "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
         "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
         "different values occur.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: x in {1.0})(1.0)",
@@ -204,6 +213,7 @@ OTHER = [
         "user.py:1: a run-time number cannot be a list index, a key, a length or a range. Use "
         "mgjit.take(table, index), or name the argument in @mgjit.compile(static=(...)) when few "
         "different values occur.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: x in [1.0, 2.0])(1.0)",
@@ -212,11 +222,15 @@ OTHER = [
         "runs. Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. "
         "Where numbers are sorted, searched or looked up by their value: return them, and do that outside "
         "of the step.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: pickle.dumps(w * x))(1.0)",
-        "TraceError",
-        "...: a traced value cannot be pickled. Return it from the step and pickle the result.",
+        "PlainWarning",
+        "<lambda> runs as plain Python: user.py:1: the step uses _pickle.dumps(), which may answer something else at "
+        "each call, and a compiled call would not ask again. Ask outside of the step, and pass the answer as an "
+        "argument.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: w * x, limit=1)([1.0])",
@@ -230,12 +244,14 @@ OTHER = [
         "user.py:1: <lambda> has been traced for 1 argument structures, the limit. The first difference "
         "from the last call: xs was 1 number in a list, is 2 numbers. Make the arguments alike (pad them, pass "
         "numbers instead of strings or bools), or raise limit=.",
+        goes_on=True,
     ),
     Case(
         "many = mgjit.compile(warn_after=1)(lambda xs: xs[0] * w); many([1.0]); many([1.0, 2.0])",
         "RetraceWarning",
         "<lambda> is being traced for the 2th time; the first difference from the last call: xs was 1 "
         "number in a list, is 2 numbers",
+        goes_on=True,
     ),
     Case(
         'single = mgjit.compile(dtype="float32")(lambda x: w * x); product(1.0); single(1.0)',
@@ -243,6 +259,7 @@ OTHER = [
         "user.py:1: a parameter of a float64 step is used in a float32 step, but its memory, which both "
         "would share, holds numbers of one kind. Give both steps the same dtype, or let one of them work "
         "on a copy: copy.deepcopy(model).",
+        goes_on=True,
     ),
     Case(
         'single = mgjit.compile(dtype="float32")(lambda x: s[0] * x); single(1.0); mgjit.compile(lambda '
@@ -251,11 +268,13 @@ OTHER = [
         "user.py:1: a state of a float32 step is used in a float64 step, but its memory, which both "
         "would share, holds numbers of one kind. Give both steps the same dtype, or let one of them work "
         "on a copy: copy.deepcopy(model).",
+        goes_on=True,
     ),
     Case(
         'inner = mgjit.compile(dtype="float32")(lambda x: x * 0.1); mgjit.compile(lambda x: inner(x))(1.0)',
         "PrecisionError",
         "user.py:1: <lambda>, a float32 step, is called in a float64 step and would become part of it, "
         "with its numbers. Give both the same dtype, or call the undecorated function.",
+        goes_on=True,
     ),
 ]

@@ -72,6 +72,7 @@ LOOP = [
         "user.py:1: a row of .loop has another structure than row 0: x was number, is integer. Make the "
         "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
+        goes_on=True,
     ),
     Case(
         "product.loop([1.0, 1j])",
@@ -85,12 +86,14 @@ LOOP = [
         "user.py:1: a row of .loop has another structure than row 0: x was number, is integer. Make the "
         "rows alike (one kind of number; lengths may differ), or call the step for each of them. (Row 1 of "
         ".loop; nothing was computed.)",
+        goes_on=True,
     ),
     Case(
         "product.loop([2**60, 1])",
         "ArgumentValueError",
         "user.py:1: argument x has the integer 1152921504606846976, which float64 cannot hold exactly "
         "(the limit is 2**53). Pass float(x) to accept rounding, or name it in static=.",
+        goes_on=True,
     ),
     Case(
         'product.loop("12")',
@@ -129,7 +132,7 @@ LOOP = [
     Case(
         "total.loop(np.zeros((2, 2, 0)))",
         "TraceError",
-        "prelude.py:...: a number or a Value is needed here, not the TracedArray []. Pass numbers, or "
+        "prelude.py:...: a number or a Value is needed here, not the Array []. Pass numbers, or "
         "lists, tuples, dicts and arrays whose elements the step uses one by one.",
     ),
     Case(

@@ -56,6 +56,7 @@ OPTIONS = [
         "there is no C compiler 'no-such-compiler' (asked for by compiler= or MGJIT_CC). Looked for: the "
         "file 'no-such-compiler', an executable 'no-such-compiler' on PATH. Found on this machine: .... "
         "Leave compiler= and MGJIT_CC out to let mgjit choose.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(compiler=3)",
@@ -186,6 +187,7 @@ OPTIONS = [
         'mgjit.compile(optimisation="--no-such-flag", backend="c", cache=False)(lambda x: w * x * 1.25)(1.0)',
         "CompilerError",
         "... failed with exit code ...",
+        goes_on=True,
     ),
     Case(
         'mgjit.compile("float32")',
@@ -220,78 +222,91 @@ DECORATED = [
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the staticmethod <lambda>: put it below @staticmethod "
         "or @classmethod, not above.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(classmethod(lambda x: x))",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the classmethod <lambda>: put it below @staticmethod "
         "or @classmethod, not above.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(property(lambda x: x))",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the property ...: put it on a method, which is called, "
         "not on a property.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(mgjit.nn.MLP)",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the type MLP: put it on the method that is the step, "
         "not on the class.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(int)",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the type int: put it on the method that is the step, "
         "not on the class.",
+        goes_on=True,
     ),
     Case(
         'mgjit.compile(type("Model", (), {}))',
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the type Model: put it on the method that is the step, "
         "not on the class.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(math.sqrt)(2.0)",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the builtin_function... sqrt: a function of C "
         "computes without Values: write a function around it.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(max)(1.0, 2.0)",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the builtin_function... max: a function of C "
         "computes without Values: write a function around it.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(len)([1.0])",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the builtin_function... len: a function of C "
         "computes without Values: write a function around it.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(print)",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the builtin_function... print: a function of C "
         "computes without Values: write a function around it.",
+        goes_on=True,
     ),
     Case(
         "def step(x):\n    yield x\nmgjit.compile(step)(1.0)",
         "ArgumentError",
         "user.py:3: @mgjit.compile cannot compile the function step: a generator is run later, step by "
         "step: return a list instead of yielding.",
+        goes_on=True,
     ),
     Case(
         "async def step(x):\n    return x\nmgjit.compile(step)(1.0)",
         "ArgumentError",
         "user.py:3: @mgjit.compile cannot compile the function step: a coroutine is run later, by an "
         "event loop: compile the part without await.",
+        goes_on=True,
     ),
     Case(
         "async def step(x):\n    yield x\nmgjit.compile(step)(1.0)",
         "ArgumentError",
         "user.py:3: @mgjit.compile cannot compile the function step: an asynchronous generator is run "
         "later: compile the part without await and yield.",
+        goes_on=True,
     ),
     Case(
         "mgjit.compile(w)",
@@ -302,5 +317,20 @@ DECORATED = [
         "mgjit.compile(s)",
         "ArgumentError",
         "user.py:1: @mgjit.compile cannot compile the State mgjit.state([1.0, 2.0]): it needs a function.",
+    ),
+    Case(
+        "mgjit.compile(functools.cached_property(lambda x: x))",
+        "ArgumentError",
+        "user.py:1: @mgjit.compile cannot compile the cached_property ...: put it on the method "
+        "below, which is called.",
+        goes_on=True,
+    ),
+    Case(
+        "class Bare:\n    __signature__ = 3\n    def __call__(self, x):\n        return w * x\n"
+        "mgjit.compile(Bare())(1.0)",
+        "ArgumentError",
+        "user.py:5: @mgjit.compile cannot compile the Bare <user.Bare object at 0x...>: Python does not know its "
+        "parameters: write a function around it.",
+        goes_on=True,
     ),
 ]

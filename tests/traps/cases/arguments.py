@@ -31,7 +31,7 @@ def step(b, x):
 for k in range(5):
     check(step(b, 0.5 + k), list(b))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -47,7 +47,7 @@ for k in range(5):
 for k in range(5):
     check(step(a, 0.5 + k), list(a))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: the step assigns elements of argument b, which it also reaches in another way",
     ),
     Trap(
@@ -85,7 +85,7 @@ xs = [1.0]
 for k in range(5):
     check(step(xs, 0.5 + k), xs)
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(

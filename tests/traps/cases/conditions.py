@@ -77,7 +77,7 @@ def step(x):
     return loss.data
 for x in (0.5, 3.0, -2.0, 1.0, 1.5, -0.1): check(step(x), [(p.data, p.grad) for p in ws])
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -134,7 +134,7 @@ def step(x):
     return loss.data
 for x in (0.5, 3.0, -2.0, 1.0, 1.5, -0.1): check(step(x), [(p.data, p.grad) for p in ws])
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: two traced indices or tests choose among the same nodes of a graph, ...",
     ),
     Trap(
@@ -309,7 +309,7 @@ def step(a, b):
         return 0.0
 for b in (2.0, 4.0, 0.0, 1.0): check(step(1.0, b))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -324,7 +324,7 @@ def step(x):
     return l
 for x in (1.0, 2.0, 0.0, -1.0, 3.0): check(step(x), ps[0].data)
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -338,7 +338,7 @@ def step(a, b):
     return r
 for b in (2.0, 4.0, 0.0, 1.0): check(step(1.0, b))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -352,7 +352,7 @@ def step(i, x):
     return v * x
 for i in (0, 1, 2, 1, 5, 0): check(step(i, 2.0))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -378,7 +378,7 @@ def step(x):
     return x * 2
 for i in range(4): check(step(0.1 * i), list(log))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -421,7 +421,7 @@ def step(lr):
         for p in ws: p.data -= lr * p.grad
 for i in range(4): check(step(0.1), [(p.data, p.grad) for p in ws], samples)
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -455,7 +455,7 @@ def step(x):
     return l.v
 for x in (1.0,2.0,3.0,0.0,1.0): check(step(x),[(p.v,p.g) for p in ps])
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
 ]

@@ -386,7 +386,7 @@ check(step(3.0))
 check(step(3.0))
 """,
         "LeakError",
-        "the step leaves a traced value in the variable T. Traced values live only ...",
+        "the step leaves a traced value in the variable T. Values of a trace live only ...",
     ),
     Trap(
         "itertools.cycle",

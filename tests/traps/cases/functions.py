@@ -455,7 +455,7 @@ def step(x, k=[]):
 check(step(1.0))
 check(step(2.0))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "the step adds elements to argument k, or removes some",
     ),
     Trap(

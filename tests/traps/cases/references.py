@@ -53,8 +53,8 @@ check(step(1.0))
 a.r = 2.0
 check(step(1.0))
 """,
-        "",
-        "",
+        "PlainWarning",
+        "to what nothing else keeps, which may answer something else at each call ...",
     ),
     Trap(
         "WeakValueDictionary",
@@ -72,8 +72,8 @@ check(step(1.0))
 a.r = 2.0
 check(step(1.0))
 """,
-        "",
-        "",
+        "PlainWarning",
+        "the step uses a weakref.WeakValueDictionary, which may answer something else at each call ...",
     ),
     Trap(
         "MappingProxy",

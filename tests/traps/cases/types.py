@@ -237,7 +237,7 @@ for i in range(4):
 def step(a, b): return a * b + 1, a - b, a * b * 0.5
 for a, b in ((3, 4), (10**8, 10**8 + 1), (2**53, 1), (2**40, 2**20), (5, 6), (-10**9, 10**9 + 7)): check(step(a, b))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ints among the arguments are so large that ints above 2**53 ...",
     ),
     Trap(
@@ -255,7 +255,7 @@ def step(x):
     return n * x, n
 for i in range(60): check(step(1.0 + i), n, o.t, o.u)
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ...",
     ),
     Trap(
@@ -267,7 +267,7 @@ for xs in ([1, 2, 3], [2**52, 2**52, 2**52], [2**30, 1, 1], [2**26, 1, 1]): chec
 for xs in ([1, 2, 3], [2**52, 2**52, 2**52], [2**30, 1, 1], [2**62, 1, 1]): check(step(array.array("q", xs)))
 for xs in ([1, 2, 3], [255, 255, 255]): check(step(bytes(xs)))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ints among the arguments are so large that ints above 2**53 ...",
     ),
     Trap(
@@ -277,7 +277,7 @@ for xs in ([1, 2, 3], [255, 255, 255]): check(step(bytes(xs)))
 def step(n): return n * 2**60, n * 2**60 * 0.5
 for n in (0, 1, 3): check(step(n))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: ints among the arguments are so large that ints above 2**53 ...",
     ),
     Trap(
@@ -295,7 +295,7 @@ def step2(x):
     return m, m * x
 for i in range(4): check(step2(1.0 + i), m)
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step2 runs as plain Python: the variable m is so large an int that ints above 2**53 may be ...",
     ),
     Trap(
@@ -395,7 +395,7 @@ def step(x):
     return int(x) + 1
 check(step(2.5), step(1e17))
 """,
-        "BackendWarning",
+        "PlainWarning",
         "step runs as plain Python: it computes ints above 2**53, which float64 does not hold",
     ),
     Trap(

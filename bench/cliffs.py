@@ -1,0 +1,234 @@
+"""Programs for which a compiled step would be made again and again: what they cost, beside undecorated ones.
+
+    python bench/cliffs.py                     a table; on Linux pinned to one processor
+    python bench/cliffs.py --only history      the rows whose names begin so
+    python bench/cliffs.py --seconds 5         plain Python runs for so long in each row
+
+The undecorated program runs for about as long as asked for, and the decorated one makes the same calls.  `first` is the
+ratio of their processor times over the first tenth of the calls, `rest` that over the others, `all` that of all; the
+last column says where `rest` is above 1.1 and 0.3 us a call.  What other processes do (they compile) is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import mgjit
+
+Decorator = Callable[[Any], Any]
+#: Makes the calls of a program, one at each `next`.
+Program = Callable[[Decorator], Iterator[Any]]
+
+
+class Weight:
+    """A parameter."""
+
+    def __init__(self, data: float) -> None:
+        self.data = data
+
+
+class Model:
+    """Some parameters."""
+
+    def __init__(self, size: int = 40) -> None:
+        self.weights = [Weight(0.1 * k) for k in range(size)]
+
+    def error(self, x: Any) -> Any:
+        """Of one row."""
+        total = 0.1
+        for w in self.weights:
+            total = total + w.data * x
+        return total
+
+
+def train(model: Any, x: Any) -> Any:
+    """One step of any model."""
+    error = model.error(x)
+    for w in model.weights:
+        w.data -= 0.001 * error * x
+    return error
+
+
+def _inputs() -> Iterator[float]:
+    while True:
+        yield from (0.1 * k for k in range(10))
+
+
+def replaced(each: int) -> Program:
+    """One parameter is another object after so many calls."""
+
+    def run(decorate: Decorator) -> Iterator[Any]:
+        model = Model()
+        step = decorate(lambda x: train(model, x))
+        for k, x in enumerate(_inputs(), 1):
+            yield step(x)
+            if k % each == 0:
+                model.weights[k // each % 4] = Weight(0.1)
+
+    return run
+
+
+def models(count: int) -> Program:
+    """So many models take turns."""
+
+    def run(decorate: Decorator) -> Iterator[Any]:
+        known, step = [Model(40 + k % 2) for k in range(count)], decorate(train)
+        for k, x in enumerate(_inputs()):
+            yield step(known[k % count], x)
+
+    return run
+
+
+def lengths(count: int) -> Program:
+    """Lists of so many lengths take turns."""
+
+    def run(decorate: Decorator) -> Iterator[Any]:
+        model, rows = Model(), [[0.1] * (3 + k) for k in range(count)]
+        step = decorate(lambda xs: [train(model, x) for x in xs][-1])
+        for k, _ in enumerate(_inputs()):
+            yield step(rows[k % count])
+
+    return run
+
+
+def history(decorate: Decorator) -> Iterator[Any]:
+    """A list grows that the step reads the length of."""
+    model, losses = Model(), [0.0]
+    step = decorate(lambda x: train(model, x / len(losses)))
+    for x in _inputs():
+        losses.append(step(x))
+        yield losses[-1]
+
+
+def rotated(decorate: Decorator) -> Iterator[Any]:
+    """A deque is rotated."""
+    model, rates = Model(), collections.deque([0.1, 0.2, 0.3])
+    step = decorate(lambda x: train(model, x * rates[0]))
+    for x in _inputs():
+        yield step(x)
+        rates.rotate(1)
+
+
+def ordered(decorate: Decorator) -> Iterator[Any]:
+    """Parameters are in another order each time."""
+    model = Model()
+    step = decorate(lambda x: train(model, x))
+    for k, x in enumerate(_inputs()):
+        yield step(x)
+        model.weights.sort(key=lambda w: w.data, reverse=bool(k % 2))
+
+
+def counted(decorate: Decorator) -> Iterator[Any]:
+    """An argument is a Counter."""
+    model = Model()
+    step = decorate(lambda counts, x: train(model, x * counts["a"]))
+    for k, x in enumerate(_inputs()):
+        yield step(collections.Counter(a=k % 7, b=1), x)
+
+
+def texts(decorate: Decorator) -> Iterator[Any]:
+    """An argument is another text each time."""
+    model = Model()
+    step = decorate(lambda line, x: train(model, x * len(line)))
+    for k, x in enumerate(_inputs()):
+        yield step(f"line {k}", x)
+
+
+def made_again(calls: int) -> Program:
+    """A step is decorated again after so many calls."""
+
+    def run(decorate: Decorator) -> Iterator[Any]:
+        inputs = _inputs()
+        while True:
+            model = Model()
+
+            def step(x: Any, model: Any = model) -> Any:
+                return train(model, x)
+
+            call = decorate(step)
+            for _ in range(calls):
+                yield call(next(inputs))
+
+    return run
+
+
+def objects(calls: int) -> Program:
+    """A method of objects that live for so many calls."""
+
+    def run(decorate: Decorator) -> Iterator[Any]:
+        inputs = _inputs()
+
+        class Own(Model):
+            @decorate
+            def step(self, x: Any) -> Any:
+                return train(self, x)
+
+        while True:
+            model: Any = Own()
+            for _ in range(calls):
+                yield model.step(next(inputs))
+
+    return run
+
+
+PROGRAMS: dict[str, Program] = {
+    "replaced at each call": replaced(1), "replaced after 100 calls": replaced(100),
+    "replaced after 5,000 calls": replaced(5000), "models in turn, 2": models(2), "models in turn, 5": models(5),
+    "lengths in turn, 2": lengths(2), "history grows": history, "deque rotates": rotated,
+    "order of parameters": ordered, "Counter": counted, "texts": texts, "made again after 5 calls": made_again(5),
+    "made again after 300 calls": made_again(300), "objects of 1 call": objects(1), "objects of 30 calls": objects(30),
+}  # fmt: skip
+
+
+def seconds(program: Iterator[Any], calls: int) -> float:
+    """Processor time of so many calls."""
+    started = process_time()
+    for _ in range(calls):
+        next(program)
+    return process_time() - started
+
+
+def measured(make: Program, options: dict[str, Any], wanted: float) -> tuple[float, float, float, float]:
+    """Microseconds of a plain call; ratios of the first tenth of the calls, of the others, and of all."""
+    each = seconds(make(lambda function: function), 3000) / 3000
+    calls = max(100, int(wanted / each))
+    plain, decorated = make(lambda function: function), make(mgjit.compile(**options))
+    parts = calls // 10, calls - calls // 10
+    (first, first_ours), (rest, rest_ours) = [(seconds(plain, part), seconds(decorated, part)) for part in parts]
+    return each * 1e6, first_ours / first, rest_ours / rest, (first_ours + rest_ours) / (first + rest)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="rows whose names begin so")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of plain Python, in each row")
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    print("| program | background | plain us | first | rest | all | |")
+    print("|---|---|---:|---:|---:|---:|---|")
+    for name, make in PROGRAMS.items():
+        for background in (True, False):
+            if name.startswith(chosen.only):
+                each, first, rest, all_ = measured(make, {"background": background}, chosen.seconds)
+                told = "above" if rest * each > 1.1 * each + 0.3 else ""
+                print(
+                    f"| {name} | {background} | {each:.2f} | {first:.2f} | {rest:.2f} | {all_:.2f} | {told} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What everything stands on: settings, files, interruptions, garbage collection; it knows nothing of steps."""

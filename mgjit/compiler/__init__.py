@@ -1,0 +1,1 @@
+"""From a Trace to executable code: rolled, lifted, scheduled, written as C, compiled and kept."""

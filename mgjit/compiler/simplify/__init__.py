@@ -1,0 +1,1 @@
+"""Passes that differentiate a Program and make less work of it, whatever runs it."""

@@ -1,0 +1,1 @@
+"""Other processes that build code while the program goes on."""

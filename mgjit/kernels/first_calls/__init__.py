@@ -1,0 +1,1 @@
+"""Calls without a kernel: what has earned a trace, what is being built, what runs as plain Python."""

@@ -1,0 +1,178 @@
+"""What is known of the steps that have been made of one function: of a step that is made again, and again.
+
+A step that is decorated inside of a function is another one each time that function is called.  What a trace of it
+costs, and how often such a step is called, is known by then:
+
+1. After `_EARLIER` steps of the same code, the next one is traced only if what is left of the calls of the longest of
+   the last few takes ten times as long as a trace in plain Python: to load code, compare a call and write the function
+   that packs its arguments takes as long as some more traces.  One that has been called more often than all of them is
+   on its own.
+2. If many traces of such steps have come to nothing, and none has got a kernel, the next ones are plain Python at once.
+3. Of those for which that is known, most are made without what a trace needs (`unbegun`; later.py).  One in so many is
+   not, so that it is noticed when calls take longer by now.
+
+What belongs to the code of their kernels is shared in any case, by the structure of the trace (build.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from ...base.lookup import classes_of
+from . import earnings
+from .earnings import Waiting
+
+if TYPE_CHECKING:
+    from ...runtime.stats import Stats
+
+#: So many steps of one code are known before the next one is judged by them; and so many of the last ones count.
+_EARLIER, _LAST = 2, 4
+#: What a trace has to save, in traces; and what one is taken to cost as long as none has been made, in seconds.
+_GAIN, _FIRST_SECONDS = 10.0, 0.03
+#: So many traces that have come to nothing are enough.
+_FRUITLESS = 6
+#: So many combinations of classes are told apart.
+_MOST_CLASSES = 8
+#: One in so many steps begins at once; and so do those whose plain calls take so many seconds.
+_AT_ONCE, _LONG = 64, 100e-6
+
+
+class _Life:
+    """How often one step has been called, also when it is gone."""
+
+    def __init__(self, stats: Stats) -> None:
+        self._stats, self._noted = weakref.ref(stats), 0
+
+    def is_of(self, stats: Stats) -> bool:
+        """Whether it is that of the step with these."""
+        return self._stats() is stats
+
+    def calls(self) -> int:
+        """How many calls there have been, as far as known."""
+        stats = self._stats()
+        if stats is not None:
+            self._noted = stats.all_calls
+        return self._noted
+
+
+class Unbegun:
+    """The same of a step that has not begun.
+
+    Attributes:
+        made: calls that it has made. most: how many it may make.
+    """
+
+    __slots__ = ("made", "most")
+
+    def __init__(self, most: int) -> None:
+        self.made, self.most = 0, most
+
+    def is_of(self, stats: Stats) -> bool:
+        """As of the others; it has none."""
+        return False
+
+    def calls(self) -> int:
+        """As of the others."""
+        return self.made
+
+
+class Lives:
+    """The steps of one code.
+
+    Attributes:
+        reason: why the last trace that came to nothing did so.
+    """
+
+    def __init__(self) -> None:
+        self._lives: deque[_Life | Unbegun] = deque(maxlen=_LAST + 1)
+        self._seconds = self._plain = 0.0
+        self._asked = 0
+        self._fruitless, self._has_kernels = 0, False
+        self.reason = ""
+
+    def begin(self, stats: Stats) -> None:
+        """Note a new step."""
+        self.note_calls()
+        self._lives.append(_Life(stats))
+
+    def unbegun(self) -> Unbegun | None:
+        """Note a new step that begins later; None if it is to begin at once."""
+        self._asked += 1
+        most = sys.maxsize if self.are_hopeless() else max([life.calls() for life in self._lives], default=0)
+        known = len(self._lives) >= _EARLIER and 0.0 < self._plain < _LONG and earnings._FIRST_SECONDS
+        if not known or not most or not self._asked % _AT_ONCE:
+            return None
+        if most < sys.maxsize and most * self._plain >= _GAIN * (self._seconds or _FIRST_SECONDS):
+            return None
+        made = Unbegun(most)
+        self._lives.append(made)
+        return made
+
+    def note_calls(self, plain: float = 0.0) -> None:
+        """Note how often the steps have been called that still exist.
+
+        Args:
+            plain: what the last plain call has taken, in seconds.
+        """
+        self._plain = plain or self._plain
+        for life in self._lives:
+            life.calls()
+
+    def note_trace(self, seconds: float) -> None:
+        """Note what a trace has cost, with all that came after it."""
+        self._seconds, self._has_kernels = seconds, True
+
+    def note_fruitless(self, reason: str) -> None:
+        """Note a trace that has come to nothing."""
+        self._fruitless, self.reason = self._fruitless + 1, reason
+
+    def are_hopeless(self) -> bool:
+        """Whether a new step need not be traced."""
+        return self._fruitless >= _FRUITLESS and not self._has_kernels
+
+    def require(self, key: Hashable, stats: Stats, plain_seconds: float) -> None:
+        """Return if a trace of the newest step may pay.
+
+        Args:
+            key: of the structure of the arguments. plain_seconds: what a plain call takes.
+
+        Raises:
+            Waiting: steps of this code do not live so long.
+        """
+        earlier = [life.calls() for life in self._lives if not life.is_of(stats)]
+        calls = stats.all_calls
+        if not earnings._FIRST_SECONDS or len(earlier) < _EARLIER or calls >= max(earlier):
+            return
+        if (max(earlier) - calls) * plain_seconds < _GAIN * (self._seconds or _FIRST_SECONDS):
+            raise Waiting(key)
+
+
+_known: dict[int, tuple[weakref.ref[CodeType], dict[Hashable, Lives]]] = {}
+
+
+def lives_of(function: Callable[..., Any]) -> Lives:
+    """The steps that have been made of the code of a function, for objects of the same classes."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if not isinstance(code, CodeType):
+        return Lives()
+    number = id(code)
+    if number not in _known:
+        _known[number] = weakref.ref(code, lambda _: _known.pop(number, None)), {}
+    of_classes = _known[number][1]
+    names = _classes_of(function) if len(of_classes) < _MOST_CLASSES else None
+    return of_classes.setdefault(names, Lives())
+
+
+def _classes_of(function: Any) -> Hashable:
+    """The names of the user's classes of which a method or closure has objects: a class may be made again, too."""
+    things = [getattr(function, "__self__", None)]
+    for cell in getattr(getattr(function, "__func__", function), "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # it is empty
+            things.append(cell.cell_contents)
+    return tuple([kind and (kind.__module__, kind.__qualname__) for kind in classes_of(things)])

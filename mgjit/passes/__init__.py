@@ -1,1 +1,0 @@
-"""Passes: a Trace is rolled and lifted to a Program, differentiated, simplified."""

@@ -1,0 +1,366 @@
+"""Sides of conditions on traced numbers: both run in a trace, and the one that is not taken must leave nothing behind.
+
+Python runs one side, a trace runs both (semantics.py, sides.py).  So a side may compute, and do what it likes with what
+it has made itself.  Anything else that it does ends the trace, and the call is plain:
+
+1. What is recorded is seen in the records: stores to older memory, backward passes, draws; and what waits to be
+   printed.
+2. An exception of the user's is one that Python may never see.
+3. What a side does to objects cannot be seen, as it may happen anywhere and in C.  So all that it can reach is compared
+   by identity: everything around the step (surroundings/before.py), and what the step has made so far, which is found
+   from the variables of the side.  Rewritten code says which sides need that: not those that only compute
+   (implicit.py).
+4. How far an iterator is cannot be compared: a side must not reach one that is older.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CellType, FrameType, FunctionType, MappingProxyType, ModuleType, TracebackType
+from typing import Any, NamedTuple
+
+from ...base.cached import cached_property
+from ...base.lookup import package_of
+from ...engine.leaks import is_traced
+from ...errors import MgjitError, TraceError, user_location
+from ...ir import opcodes as ops
+from ...nn.module import Module
+from ..record.recorder import Recorder
+from ..surroundings.columns import Columns, Look
+from ..surroundings.ownership import is_of_user
+from ..surroundings.places import Element, Place, Root, Variable
+from ..surroundings.shapes import (
+    attributes,
+    cell_content,
+    is_bag,
+    is_buffer,
+    is_iterator,
+    is_stream,
+    leads_nowhere,
+    shape_of,
+)
+from ..surroundings.survey import Survey
+from .implicit import CALLS, NEW, Doing, Implicit
+
+#: So many objects are compared for the conditions of one trace.
+_MOST = 5_000_000
+_NOTHING = object()
+_STORES = bytes(byte == ops.STORE for byte in range(256))
+_BACKWARDS = bytes(byte == ops.BACKWARD for byte in range(256))
+
+
+class Reached(NamedTuple):
+    """What a side can name.
+
+    Attributes:
+        variables: gives the variables, each with its name; of closures the cell.
+        names: gives the global variables.
+    """
+
+    variables: Callable[[], Iterable[tuple[str, Any]]]
+    names: Callable[[], Mapping[str, Any]]
+
+    def meant(self, name: str) -> Any:
+        """What a name means; None if that cannot be told."""
+        found = dict(self.variables()).get(name, _NOTHING)
+        if isinstance(found, CellType):
+            return cell_content(found)
+        return self.names().get(name, getattr(builtins, name, None)) if found is _NOTHING else found
+
+    @staticmethod
+    def by(*functions: Any) -> Reached:
+        """What functions without arguments name."""
+
+        def variables() -> list[tuple[str, Any]]:
+            return [pair for f in functions for pair in zip(f.__code__.co_freevars, f.__closure__ or ())]
+
+        return Reached(variables, lambda: functions[0].__globals__)
+
+    @staticmethod
+    def by_frame(frame: FrameType, named: Sequence[str]) -> Reached:
+        """What statements of a function that runs reach, with the names in them."""
+        variables, names = frame.f_locals, frame.f_globals  # the frame itself would be kept by one of its variables
+        found = [(name, variables[name]) for name in named if name in variables]
+        return Reached(lambda: found, lambda: names)
+
+    @staticmethod
+    def by_iterating(iterable: Any, caller: FrameType) -> Reached:
+        """What the elements of something name, which a function asks for; how far it is itself, is nobody's matter."""
+        frame = getattr(iterable, "gi_frame", None)
+        found = list(caller.f_locals.items())
+        if frame is not None:
+            found += [(name, thing) for name, thing in frame.f_locals.items() if name != ".0"]
+        elif not is_iterator(type(iterable)):
+            found.append(("what is asked for its elements", iterable))
+        else:
+            parts = gc.get_referents(iterable)
+            found += [("what makes the elements", part) for part in parts if not is_iterator(type(part))]
+        names = caller.f_globals
+        return Reached(lambda: found, lambda: names)
+
+
+class Surroundings:
+    """What is around the sides of one trace.
+
+    Args:
+        survey: of the step.
+        implicit: what its classes do without a call to be seen.
+        counts: tells how much has been drawn, and how much waits to be shown.
+    """
+
+    def __init__(self, survey: Survey | None, implicit: Implicit, counts: Callable[[], tuple[int, int]]) -> None:
+        self._before = None if survey is None else survey.before
+        self._implicit, self.counts = implicit, counts
+        self._covered: set[int] = set()
+        self._last = Columns().look()
+        self._compared = 0
+        self._kept: list[Any] = []  # what the step has put around it
+
+    def must_compare(self, does: Doing, reached: Reached) -> bool:
+        """Whether a side that does this may change objects."""
+        what, *called = (part for part in does if part != NEW)
+        if not what:
+            return False
+        if what & (CALLS | self._implicit.doing):
+            return True
+        return bool(called) and not self._implicit.are_still(map(reached.meant, called))
+
+    def look(self, reached: Iterable[tuple[Any, Any]]) -> list[Look]:
+        """All that sides can change, as it is.
+
+        Args:
+            reached: what they reach, each with a name; of variables the cell.
+        """
+        around, inside = self._around, Columns()
+        walk = _Walk(inside, self._covered)
+        changed = [part for *_, parts in self._last.differences() for part in parts]
+        if changed:
+            self._kept += filter(walk.may_lead, changed)
+            self._last = around.look()
+        for name, thing in (*reached, *(("what the step keeps", part) for part in self._kept)):
+            walk.meet(Root(thing, name), thing)
+        walk.run()
+        self._compared += len(self._covered) + len(walk.seen)
+        if self._compared > _MOST:
+            raise TraceError(
+                f"{user_location()}: both sides of many conditions on traced numbers are computed, and the functions "
+                "that they call can reach too many objects to see that they change none. Call them in front of the "
+                "condition, and select the numbers."
+            )
+        return [inside.look(), self._last]
+
+    def kept(self, returned: Any) -> set[int]:
+        """The identities of what the step returns or has put around it, and of all that this leads to."""
+        around = self._around
+        walk = _Walk(Columns(), self._covered)
+        self._kept += [part for *_, parts in self._last.differences() for part in parts]
+        self._last = around.look()
+        for part in (returned, *self._kept):
+            walk.meet(Root(part, "what is kept"), part)
+        walk.run()
+        return walk.seen
+
+    @cached_property
+    def _around(self) -> Columns:
+        """What was there before the step."""
+        before = self._before
+        columns = Columns() if before is None else before.columns()
+        self._covered, self._last = columns.identities(), columns.look()
+        walk = _Walk(columns, self._covered)
+        for change in before.differences() if before is not None else ():
+            self._kept += filter(walk.may_lead, change.now if change.is_growth else [change.now])
+        return columns
+
+
+class _Walk:
+    """Adds what the step has made so far, as far as it can be reached.
+
+    Attributes:
+        seen: the identities of what has been.
+    """
+
+    def __init__(self, columns: Columns, covered: set[int]) -> None:
+        self._columns, self._covered = columns, covered
+        self.seen: set[int] = set()
+        self._pending: list[tuple[Place, Any]] = []
+
+    def may_lead(self, thing: Any) -> bool:
+        """Whether something may have been made by the step, and hold something else."""
+        # Traced ones first: their types must not be remembered.
+        return not (is_traced(thing) or leads_nowhere(type(thing)) or id(thing) in self._covered)
+
+    def meet(self, place: Place, thing: Any) -> None:
+        """Something lies at a place."""
+        if self.may_lead(thing):
+            self._pending.append((place, thing))
+
+    def run(self) -> None:
+        """Follow all that has been met."""
+        while self._pending:
+            place, thing = self._pending.pop()
+            if id(thing) not in self.seen:
+                self.seen.add(id(thing))
+                self._add(place, thing, type(thing))
+
+    def _add(self, place: Place, thing: Any, kind: Any) -> None:
+        columns = self._columns
+        if isinstance(thing, ModuleType) or (package_of(kind) == "mgjit" and not issubclass(kind, (Module, list))):
+            return
+        if isinstance(thing, type):
+            if is_of_user(thing):
+                columns.add_class(thing, place)
+                for name, member in vars(thing).copy().items():
+                    self.meet(Root(member, f"{place.describe()}.{name}"), member)
+        elif is_buffer(thing) or is_stream(thing):
+            columns.add_buffer(thing, place)
+        elif isinstance(thing, FunctionType):
+            columns.add_function(thing, place)
+            for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or ()):
+                self.meet(Variable(cell, name), cell)
+            for part in (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values(), *vars(thing).values()):
+                self.meet(Root(part, thing.__name__), part)
+        elif isinstance(thing, CellType):
+            columns.add_cell(thing, Variable(thing, place.name))
+            self.meet(place, cell_content(thing))
+        elif is_iterator(kind):
+            raise TraceError(
+                f"{user_location()}: both sides of a condition on a traced number are computed, and how far the "
+                f"iterator {place.describe()} is in either cannot be told. Make it inside, or a list of it before."
+            )
+        else:
+            self._add_parts(place, thing, kind)
+
+    def _add_parts(self, place: Place, thing: Any, kind: Any) -> None:
+        shape = shape_of(kind)
+        if shape is not None:
+            self._columns.add_container(shape, thing, place)
+            base = next((base for base in (list, tuple, deque) if isinstance(thing, base)), None)
+            if base is not None:  # of which the shape would remember the types
+                parts: Iterable[tuple[Place, Any]] = [
+                    (Element(place, thing, k), part) for k, part in enumerate(base.__iter__(thing))
+                ]
+            else:
+                parts = shape.contents(thing, place)
+            for part_place, part in parts:
+                self.meet(part_place, part)
+        if is_bag(kind):
+            self._columns.add_object(thing, place)
+            for name, part in attributes(thing).items():
+                self.meet(Root(part, f"{place.describe()}.{name}"), part)
+
+
+class Untaken:
+    """A context around a side that may not be taken, or around several.
+
+    Args:
+        does: what it does, as implicit.py has it.
+        reached: what it reaches.
+    """
+
+    def __init__(self, recorder: Recorder, does: Doing, reached: Reached) -> None:
+        self._recorder, self._does = recorder, does
+        self._reached: Reached | None = reached
+
+    def __enter__(self) -> Untaken:
+        recorder = self._recorder
+        self._records, self._nests = len(recorder.op), len(recorder.nests)
+        self._locals, self._room = len(recorder.local_values), recorder.tensor_room.next()
+        around = recorder.surroundings
+        self._counts = around.counts() if around is not None else (0, 0)
+        reached, self._reached = self._reached, None  # which refers to all variables
+        must_compare = around is not None and around.must_compare(self._does, reached)
+        self._looks = around.look(reached.variables()) if must_compare and reached is not None else []
+        return self
+
+    def check(self, own: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Behind a side.
+
+        Args:
+            own: what the side has assigned to variables, which are put back or selected.
+
+        Raises:
+            TraceError: the first one has left something behind.
+        """
+        around = self._recorder.surroundings
+        drawn, shown = around.counts() if around is not None else self._counts
+        if drawn != self._counts[0]:
+            self.refuse("draws random numbers", "Draw in front of the condition, whichever side is taken")
+        if shown != self._counts[1]:
+            self.refuse("prints, logs or writes something", "Return what is to be shown")
+        self._look_at_records()
+        for look in self._looks:
+            for place, text, new in look.differences():
+                if not (isinstance(place, Variable) and [*map(id, new)] == [id(own.get(place.name, _NOTHING))]):
+                    self.refuse(f"changes {text}")
+
+    def _look_at_records(self) -> None:
+        recorder, first = self._recorder, self._records
+        count = len(recorder.op)
+        if count == first:
+            return
+        codes = recorder.op[first:]
+        if max(codes) >= ops.PUT:
+            self.refuse("assigns to an element of a list")
+        for k in recorder.positions(_BACKWARDS, first):
+            if codes[k - first] & (ops.NUMBER - 1) == ops.BACKWARD:
+                self.refuse("runs a backward pass")
+        for k in recorder.positions(_STORES, first):
+            target = recorder.a[k]
+            is_new = ops.leaf_kind(target) in (ops.LOCAL, ops.LOCAL_GRADIENT) and ops.leaf_index(target) >= self._locals
+            if codes[k - first] & (ops.NUMBER - 1) == ops.STORE and not is_new:
+                self.refuse("assigns a number that was there before")
+        for nest in recorder.nests[self._nests :]:
+            target = nest.target.leaf
+            is_of_tensor = ops.leaf_kind(target) in (ops.TENSOR, ops.TENSOR_GRADIENT)
+            if not (is_of_tensor and self._is_new(ops.leaf_index(target))):
+                self.refuse("assigns to a tensor that was there before")
+
+    def _is_new(self, index: int) -> bool:
+        """Whether the memory of a tensor has been made inside."""
+        near, far = self._room
+        return index >= (far if index > ops.INDEX_MASK else near)
+
+    def refuse(self, does: str, instead: str = "") -> None:
+        """End the trace.
+
+        Raises:
+            TraceError: always.
+        """
+        instead = instead or "Do that in front of it, or return the numbers and select them: mgjit.where(test, a, b)"
+        raise self._ended(
+            TraceError(
+                f"{user_location()}: both sides of a condition on a traced number are computed, and one {does}, which "
+                f"Python does only if it takes that side. {instead}."
+            )
+        )
+
+    def _ended(self, error: TraceError) -> TraceError:
+        """An error that ends the trace, whoever takes it."""
+        self._recorder.interrupted = self._recorder.interrupted or error
+        return error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.check()
+        else:
+            self.note(error)
+
+    def note(self, error: BaseException) -> None:
+        """A side has been left by an error.
+
+        Raises:
+            TraceError: the error is the user's.
+        """
+        if isinstance(error, Exception) and not isinstance(error, (MgjitError, RecursionError)):
+            raise self._ended(
+                TraceError(
+                    f"{user_location()}: both sides of a condition on a traced number are computed, and one raises "
+                    f"{type(error).__name__}, which Python sees only if it takes that side. Let both sides be fit for "
+                    "all numbers."
+                )
+            ) from None

@@ -1,0 +1,550 @@
+"""The numbers that a step finds in the user's objects and changes there: kernel memory, found by tracing.
+
+A step over other people's classes reads `p.data`, assigns `m[i]`, increments `self.t`.  Nothing announces these, so
+they are found by looking at the objects themselves:
+
+1. The survey (surroundings/survey.py) has met every number that its code could assign, and surroundings/roles.py says
+   which of them are memory: attributes of a name that some function of the user's assigns, elements of lists, and
+   variables.
+2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
+3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
+4. Look again.  A place that holds something else was assigned: record a store.  What else the step has changed is for
+   trace/aftermath.py.
+5. Put back what was there, whatever happened.
+
+Of nodes of an autograd graph (autograd/node_class.py), `backward()` is replaced by one that is taken symbolically.
+Numbers of nodes, and of objects of which there are many, become PARAMETER and GRADIENT leaves, and later move into the
+kernel's memory (memory/live.py).  All others are elements of one State that is filled before each call, and emptied
+into their places after it (copies/copies.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Any, NoReturn
+
+from ...engine.kinds import is_float64
+from ...engine.leaks import NewStructure, PlainCall, holds_traced, is_traced, is_traced_number
+from ...engine.numeric import is_number
+from ...errors import LeakError, TraceError
+from ...ir import opcodes as ops
+from ...memory.live import Home
+from ...tensor.apply import recording
+from ...tensor.tensor import Tensor
+from ..autograd.node_class import node_class
+from ..autograd.replaced import ReplacedBackward, classes_of_nodes
+from ..autograd.symbolic import SymbolicBackward
+from ..call.given import GivenPath
+from ..call.objects import ObjectNode
+from ..call.plan import ArgumentPlan
+from ..call.sameness import Question
+from ..copies.copies import Copied
+from ..draws.interception import followed
+from ..record.counters import Counted
+from ..record.integers import IntegerLimit
+from ..record.numpy_numbers import as_result, has_float64
+from ..record.recorder import Recorder
+from ..record.values import TracedTypes
+from ..source.iterators import Iterators
+from ..surroundings.places import Attribute, Place
+from ..surroundings.roles import MANY, Roles, assign_roles
+from ..surroundings.shapes import content_of, contents_of
+from ..surroundings.survey import Survey
+from . import number_kinds
+from .aftermath import are_numbers, look_around
+from .entered import Entered
+from .indexed import IndexedAssignments, tables_of
+from .kept_indices import can_be_kept, note_kept_indices
+from .knowledge import Again, HeapPlan, Knowledge
+
+
+class Heap:
+    """The numbers around one trace.
+
+    Args:
+        survey: what surrounds the step.
+        knowledge: of earlier traces.
+        location: `file:line` of the step, for messages.
+
+    Attributes:
+        roles: which places hold numbers that the step may change.
+    """
+
+    def __init__(self, survey: Survey, knowledge: Knowledge, location: str) -> None:
+        self._knowledge, self._location = knowledge, location
+        self._survey = survey
+        self.roles: Roles = assign_roles(survey, knowledge.variable, knowledge.every_float)
+        self._entered = Entered(knowledge)
+        self._fixed: list[tuple[Place, Any]] = []
+        self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
+        self._iterators = Iterators(survey.iterators)
+        self._is_back = False  # whether numbers are what they were
+        self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
+        self._backward = ReplacedBackward(
+            [] if knowledge.no_flow else classes_of_nodes(self.roles, survey), self.give_up
+        )
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether some `backward()` is taken symbolically."""
+        return bool(self._backward.classes)
+
+    def expect(self, given: Sequence[ObjectNode]) -> None:
+        """Let nodes among the arguments, which are other objects at every call, be parameters of the trace."""
+        if not self._knowledge.no_flow:
+            self._backward.classes = list(dict.fromkeys([*self._backward.classes, *(node.known for node in given)]))
+        self._survey.known.update(id(node.stand_in) for node in given)
+
+    @property
+    def may_append(self) -> bool:
+        """Whether the step may append to lists among its arguments."""
+        return self._knowledge.may_append
+
+    @property
+    def objects(self) -> frozenset[int]:
+        """The identities of the objects with numbers that the step reaches."""
+        return frozenset(id(thing) for things, _ in self.roles.objects for thing in things)
+
+    @property
+    def reached(self) -> set[int]:
+        """Leaves of gradients that backward passes add to."""
+        return self._reached
+
+    def knows(self, thing: Any) -> bool:
+        """Whether an object with numbers existed before the step."""
+        return self._survey.knows(thing)
+
+    def kept_at(self, thing: Any) -> Place | None:
+        """Where a list of numbers lies that may be another one in each call; None if it does not, or of other things.
+
+        Raises:
+            PlainCall: it lay there before the step, which has put another one in its place.
+        """
+        if type(thing) is not list:
+            return None
+        lists = (copied.place for copied, *_ in self._entered.copied if copied.size)
+        found = next((place for place in lists if place.read() is thing), None)
+        before = self._movable(thing) if found is None else None
+        if before is not None:
+            raise PlainCall(f"the step returns the list that was {before.describe()}, and puts another one there")
+        return found
+
+    def _movable(self, thing: Any) -> Place | None:
+        """The variable, attribute or entry of a list in whose place there may be another one in the next call."""
+        if type(thing) is not list:
+            return None
+        lists = [copied.place for copied, *_ in self._entered.copied if copied.size and copied.place.container is None]
+        return next((place for place in lists if self.roles.identity(place) is thing), None)
+
+    def existed(self, thing: Any) -> bool:
+        """Whether an object that the step compares existed before it.
+
+        Raises:
+            PlainCall: it may be another one in the next call.
+        """
+        if isinstance(thing, Tensor):
+            return not isinstance(thing, recording().kind)
+        place = self._movable(thing)
+        if place is not None:
+            raise PlainCall(f"the step asks whether an argument is {place.describe()}, where lists take turns")
+        return self._survey.knows(thing)
+
+    @property
+    def draws(self) -> list[Place]:
+        """Where the user keeps methods of generators that are written in C."""
+        return self._survey.draws
+
+    # ---- 2: putting traced numbers there ----------------------------------------------------------
+
+    def enter(self, recorder: Recorder, types: TracedTypes, plan: ArgumentPlan) -> None:
+        """Put a traced number in every place; `restore` must follow."""
+        recorder.may_keep_index = lambda operand: can_be_kept(operand, self._entered.copied)
+        self._recorder, self._types, self._plan = recorder, types, plan
+        entered = self._entered
+        entered.begin(recorder, types)
+        for place in self._survey.draws:
+            bound = place.read()
+            self._draws.append((place, bound, followed(bound)))
+            place.write(self._draws[-1][2])
+        scalars, known = list(self.roles.scalars), self._knowledge.fixed
+        symbolic = SymbolicBackward(recorder, types, entered.memory_of, self._survey.known, self.give_up)
+        self._reached = symbolic.reached
+        self._backward.enter(recorder, types, symbolic)
+        for things, found in self.roles.objects:
+            fields = [f for f in found if Attribute(things[0], f).kind not in known]
+            scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
+            gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
+            node = node_class(type(things[0]))
+            is_node = node is not None and node in self._backward.classes
+            if not is_node:  # what holds only None stays None, unless the step puts numbers there
+                fields = [f for f in fields if f in gradients or any(x is not None for x in contents_of(f, things))]
+            moved = any(Home in map(type, contents_of(f, things)) for f in fields)
+            many = len(things) >= MANY or moved or gradients
+            if node is not None and is_node:
+                many = True
+                fields.sort(key=lambda f: (f.name != node.data.name, f.name != node.gradient.name))
+            elif many:
+                fields[1:] = sorted(fields[1:], key=lambda f: f not in gradients)
+            whole = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.whole]
+            fields = [f for f in fields if f not in whole]
+            pairs = number_kinds.pairs(things, fields) if many else []
+            for pair in pairs:
+                live = tuple(f.name for pair in pairs for f in pair)
+                entered.put_parameters(things, pair, live, is_node and pair is pairs[0])
+            copied = fields[sum(map(len, pairs)) :] + whole
+            for place in [Attribute(thing, f) for thing in things for f in copied]:
+                content = content_of(place.field, place.holder)
+                if is_number(content):
+                    scalars.append(place)
+        for given in plan.objects:
+            entered.put_given(given, given.known in self._backward.classes)
+        if known:
+            self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
+            scalars = [place for place in scalars if place.kind not in known]
+        entered.put_copied(scalars, self.roles)
+        self.indexed = IndexedAssignments(entered.copied, recorder, types, self._knowledge)
+        self._iterators.halt()
+
+    def _describe_backward(self) -> str:
+        reason = self._knowledge.no_flow
+        recorded = f"slower path: backward() is recorded operation by operation, because {reason}"
+        return recorded if reason else self._backward.describe()
+
+    def give_up(self, reason: str) -> NoReturn:
+        """Let the trace be made again, with every operation of `backward()` recorded.
+
+        Raises:
+            Again: always.
+        """
+        self._knowledge.no_flow = reason
+        raise Again
+
+    # ---- 3: while it runs -------------------------------------------------------------------------
+
+    def asked_for(self, operand: int, plan: ArgumentPlan, also_arguments: bool = True) -> None:
+        """The step asks for a number itself: it has to be fixed for this trace, if it can be.
+
+        Args:
+            operand: where it comes from.
+            plan: of the arguments.
+            also_arguments: whether it may be fixed when it comes from arguments: each value is then a trace.
+
+        Raises:
+            Again: the numbers it comes from are known to be fixed now.
+        """
+        knowledge, places = self._knowledge, self._entered.places()
+        arguments, kinds = set(), set()
+        for leaf in self._recorder.leaves_behind(operand):
+            is_input = ops.leaf_kind(leaf) == ops.INPUT and plan.bound_of_input(ops.leaf_index(leaf)) != 0
+            name = plan.name_of_number(ops.leaf_index(leaf)) if is_input else None
+            if name is not None and also_arguments:
+                arguments.add(name)
+            elif leaf in places and (also_arguments or places[leaf].kind not in knowledge.changing):
+                kinds.add(places[leaf].kind)
+            else:
+                return
+        if arguments or kinds:
+            knowledge.fixed_arguments |= arguments
+            knowledge.fixed |= kinds
+            knowledge.needed |= kinds if also_arguments else set()
+            raise Again
+
+    def compare(self, question: Question) -> None:
+        """The step asks whether two objects are the same.
+
+        Raises:
+            Again: always; the next trace knows the answer.
+        """
+        self._knowledge.questions[question.key] = question
+        raise Again
+
+    def refuse_copies(self, changed: set[str], plan: ArgumentPlan) -> None:
+        """Arguments that the step changes in place, and parts of them, have no stand-ins, but are known by identity.
+
+        Raises:
+            Again: there are such arguments.
+            PlainCall: they have stand-ins all the same.
+        """
+        if changed <= plan.fixed and changed:
+            raise PlainCall(f"the step changes {min(changed)} in a way that a compiled call cannot repeat")
+        if changed:
+            self._knowledge.fixed_arguments |= changed | plan.aliases(changed)
+            raise Again
+
+    # ---- 4: looking again -------------------------------------------------------------------------
+
+    def settle(self, path_of: Callable[[Any], GivenPath | None]) -> HeapPlan:
+        """Record what the step has assigned.
+
+        Args:
+            path_of: where the container lies among the arguments for which an object stands; None for others.
+
+        Raises:
+            LeakError: it left something behind that a kernel cannot repeat.
+            NewStructure: it changed something besides numbers.
+            Again: it assigned numbers in places that were not known to change.
+        """
+        self._put_back_draws()
+        plan = HeapPlan(self._entered.state, backward=self._describe_backward())
+        fields = self._entered.fields
+        now = self._contents_of_fields()
+        number_kinds.note_moved_integers(fields, now, self._entered.copied, self._recorder, self._types)
+        as_integers = self._recorder.leaves_used_as_integers()
+        stores: list[tuple[int, Any]] = []
+        is_current, usual = self._types.is_current, {self._types.number, float}
+        self._keys = [f.key(thing) for f, thing, _, _, _ in fields]
+        for new, (holder, _), (f, thing, content, number, leaf) in zip(now, self._keys, fields):
+            if new is not number or leaf in self._reached:
+                plan.assigned.add(holder)
+                if not is_current(new, leaf):
+                    stores.append((leaf, new if type(new) in usual else self._number(new, Attribute(thing, f))))
+                    plan.valid_once |= content is None
+            plan.valid_once |= isinstance(content, int) and leaf in as_integers
+        number_kinds.learn_whole(fields, now, self._knowledge)
+        for entry in self._entered.copied:
+            self._settle_copied(*entry, stores, plan)
+            copied = entry[0]
+            copied.given = path_of(copied.place.read()) if copied.replaced else None
+        new = [copied.place.read() for copied, *_ in self._entered.copied if copied.replaced]
+        if len(set(map(id, new))) < len(new):
+            raise PlainCall("two names become one new list")
+        self._look_at_fixed(plan)
+        for place in number_kinds.see(self._entered.copied, stores, self._recorder, self._types, self._plan):
+            self._make_mixed(place)
+        self._put_back_numbers()
+        self._types.gatherer.close()  # which has put something in front of what _backward has put there
+        self._backward.restore()
+        look_around(self._survey, self._knowledge, self._recorder, self._iterators.restore(), self._leak)
+        self._record(stores)
+        self._drop_unused(plan)
+        return plan
+
+    def _contents_of_fields(self) -> list[Any]:
+        """What the fields hold now.
+
+        Raises:
+            NewStructure: there is nothing any more in one of them, or where a number was that is copied.
+        """
+        empty = [copied.place for copied, *_ in self._entered.copied if copied.place.is_empty()]
+        try:
+            now = [f.read(thing) for f, thing, *_ in self._entered.fields]
+        except (AttributeError, LookupError):
+            empty += [place for f, thing, *_ in self._entered.fields if (place := Attribute(thing, f)).is_empty()]
+        if empty:
+            raise NewStructure(f"the step deletes {empty[0].describe()}, where a number was", self._entered.live())
+        return now
+
+    def _settle_copied(
+        self,
+        copied: Copied,
+        contents: list[Any],
+        numbers: list[Any],
+        leaf: int,
+        stores: list[tuple[int, Any]],
+        plan: HeapPlan,
+    ) -> None:
+        lost = copied.place.lost()
+        if lost is not None:
+            raise self._leak(lost, lost.read())
+        content = copied.place.read()
+        if copied.size and (type(content) is not list or len(content) != copied.size):
+            raise self._leak(copied.place, content)
+        now = content if copied.size else [content]
+        copied.replaced = bool(copied.size) and content is not (original := self.roles.identity(copied.place))
+        if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
+            raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
+        if copied.replaced and not all(map(is_, original, numbers)):
+            raise PlainCall(f"{copied.place.describe()} becomes another list after the step has changed the old one")
+        is_current, usual, pairs = self._types.is_current, self._types.number, enumerate(zip(now, numbers))
+        changed = [(k, new) for k, (new, old) in pairs if new is not old and not is_current(new, leaf - k)]
+        unusual = [new for _, new in changed if type(new) is not usual]
+        assigned = {k for k, _ in changed}
+        self._settle_numpys(copied, contents, changed)
+        if self.indexed.leaves:
+            assigned.update(k for k in range(copied.count) if leaf - k in self.indexed.leaves)
+        copied.assigned = bool(assigned) or copied.replaced
+        if copied.size and not copied.replaced and not copied.mixed and len(assigned) < copied.size:
+            copied.positions = tuple(sorted(assigned))
+        given = {k for k, old in enumerate(contents) if isinstance(old, int)}
+        copied.given_integers = frozenset(copied.offset + k for k in given if isinstance(now[k], int))
+        if copied.mixed:
+            copied.given_integers = frozenset()
+            code_of, first = self._types.mixed.code, leaf - copied.count
+            stores += [(first - k, code_of(self._number(new, copied.place))) for k, new in changed]
+        elif any(hasattr(type(x), "_kind") or isinstance(x, bool) for x in unusual):
+            self._make_mixed(copied.place)
+        if copied.assigned and not copied.mixed:
+            kinds = enumerate(map(type, now))
+            copied.integers = frozenset(
+                copied.offset + k for k, kind in kinds if kind is not usual and isinstance(now[k], int)
+            )
+        stores += [(leaf - k, new if type(new) is usual else self._number(new, copied.place)) for k, new in changed]
+        as_integers = self._recorder.used_as_integers
+        plan.valid_once |= any(
+            isinstance(contents[k], int) and not isinstance(new, int) and leaf - k in as_integers for k, new in changed
+        )
+
+    def _settle_numpys(self, copied: Copied, contents: list[Any], changed: list[tuple[int, Any]]) -> None:
+        """Which of the numbers are numpy's, before the step and after it.
+
+        Raises:
+            NewStructure: others than before; the next call finds them so.
+        """
+        before = {k for k, old in enumerate(contents) if type(old) is not float and is_float64(type(old))}
+        copied.numpy_floats = frozenset(copied.offset + k for k in before)
+        usual = self._types.number
+        after = {k for k, new in changed if type(new) is not usual and has_float64(type(new))}
+        if copied.mixed and (before or after):
+            raise PlainCall(f"ints and numbers of numpy's take turns in {copied.place.describe()}")
+        for k, new in changed:
+            if k in after:
+                as_result(new)
+        if after != before & {k for k, _ in changed}:
+            what = "of numpy's type float64" if after - before else "that is not numpy's"
+            raise NewStructure(f"the step leaves a number {what} in {copied.place.describe()}", self._entered.live())
+
+    def _make_mixed(self, place: Place) -> NoReturn:
+        """Whether an int or a float lies at a place is known at run time only.
+
+        Raises:
+            Again: always.
+        """
+        self._knowledge.mixed.add(place.key)
+        raise Again
+
+    def bound_of(self, leaf: int) -> int | None:
+        """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
+        return self._entered.bound_of(leaf)
+
+    def limit_integers(self, integers: IntegerLimit) -> None:
+        """Note how large the ints may be that are copied in, and which of them are indices.
+
+        Raises:
+            TraceError: the step may leave an int that is no index.
+        """
+        number_kinds.limit(self._entered.copied, integers)
+        note_kept_indices(self._recorder, self._entered.copied)
+
+    def _number(self, content: Any, place: Place) -> Any:
+        if type(content) is Counted:
+            return self.number_of(content)
+        if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
+            return content
+        if is_traced_number(content) and as_result(content):
+            raise PlainCall(f"the step leaves a comparison of numpy's in {place.describe()}")
+        if type(content) is bool and place.key in self._knowledge.mixed:
+            return content
+        raise self._leak(place, content)
+
+    def number_of(self, counter: Counted) -> Any:
+        """The number of a counter in the call that runs."""
+        leaf = next(leaf for copied, _, numbers, leaf in self._entered.copied if counter.is_of(numbers[0]))
+        return self._types.number_at(leaf, True) + counter.growth()
+
+    def _leak(self, place: Place, content: Any) -> LeakError | NewStructure:
+        if self.is_symbolic:
+            self.give_up(f"it may leave gradients in {place.describe()}")
+        made = set(map(id, self._recorder.local_values))
+        if not holds_traced(content, self._survey.knows, made) or are_numbers(content):  # which Python can keep there
+            kind = "number" if is_traced_number(content) else type(content).__name__
+            what = "None" if content is None else f"a {kind}"
+            reason = (
+                f"{self._location}: the step leaves {what} in {place.describe()}, where compiled calls keep what was "
+                "there before: numbers, and lists of as many numbers. Keep those, each under a name of its own, or "
+                "return them"
+            )
+            return NewStructure(reason, self._entered.live())
+        if isinstance(content, Tensor):
+            return LeakError(
+                f"{self._location}: the step leaves a tensor in {place.describe()}, and tensors of a step live only "
+                "while it runs. Assign to the elements of a tensor that is there: `x[...] = y` in place of `x = y`, "
+                "inside of `with mgjit.no_grad():`; or return the tensor."
+            )
+        what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
+        return LeakError(
+            f"{self._location}: the step leaves {what} in {place.describe()}. Values of a trace live only while the "
+            "step is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return "
+            "the number and keep it outside of the step, or put a number there at first."
+        )
+
+    def _look_at_fixed(self, plan: HeapPlan) -> None:
+        for place, before in self._fixed:
+            if place.read() is not before:
+                if place.kind not in self._knowledge.needed:  # a test asked for it, and can be told so
+                    self._knowledge.fixed.discard(place.kind)
+                    self._knowledge.changing.add(place.kind)
+                    raise Again
+                raise TraceError(
+                    f"{self._location}: {place.describe()} is used as a length, an index or a key, and the step also "
+                    "changes it, so that each call would be another step. Count outside of the step, and pass the "
+                    "number as an argument; or use it in arithmetic only."
+                )
+        places = [copied.place for copied, *_ in self._entered.copied if copied.size]
+        lists = [(place, self.roles.identity(place)) for place in places]
+        shared = [(place, found) for place, found in lists if id(found) in self._survey.shared]
+        plan.fixed = [*self._fixed, *shared]  # a list that other names mean as well must stay where it is
+
+    def _record(self, stores: list[tuple[int, Any]]) -> None:
+        """All stores at the end."""
+        usual: Any = self._types.number
+        operand_of = self._types.number_operand
+        self._recorder.store_all(
+            [(leaf, number._leaf if type(number) is usual else operand_of(number)) for leaf, number in stores]
+        )
+
+    def _drop_unused(self, plan: HeapPlan) -> None:
+        """Only what the step uses becomes memory of the kernel."""
+        recorder = self._recorder
+        used: set[int] = set()
+        look_ups: list[int] = []
+        if self._entered.parameters or self._entered.copied:
+            look_ups = recorder.look_ups()
+            used = recorder.leaves_in(recorder.a) | recorder.leaves_in(recorder.b) | recorder.read_late()
+            used.update(recorder.third.values())
+            used.update(*(recorder.elements(*table) for table in {(recorder.a[k], recorder.op[k]) for k in look_ups}))
+        shift = 1 << ops.KIND_SHIFT
+        recorder.new_parameters += [p for p in self._entered.parameters if p._leaf in used or p._leaf - shift in used]
+        plan.looked_after = {
+            key
+            for key, (_, _, content, _, leaf) in zip(self._keys, self._entered.fields)
+            if content is not None or leaf in used or leaf in self._reached
+        }  # of all others, the guard sees that they are still None
+        plan.bound = list({id(f[1]): f[1] for f in self._entered.fields if type(f[2]) is Home}.values())
+        plan.looked_after |= {copied.place.key for copied, *_ in self._entered.copied}
+        plan.looked_after |= {(id(content), None) for _, content in self.roles.lists}
+        plan.copied = [
+            copied
+            for copied, _, numbers, leaf in self._entered.copied
+            if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
+        ]
+        if look_ups and self._entered.state is not None:
+            plan.tables = tables_of(recorder, look_ups, plan.copied, self._entered.state._leaf, self._plan.packed_size)
+
+    def _put_back_draws(self) -> None:
+        for place, bound, instead in self._draws:
+            if place.read() is instead:
+                place.write(bound)
+
+    # ---- 5: putting back --------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Put back what was there before `enter`."""
+        self._entered.is_over = True
+        self._iterators.restore()
+        self._backward.restore()
+        self._put_back_draws()
+        self._put_back_numbers()
+        self._survey.before.restore()
+
+    def forget(self) -> dict[int, Any]:
+        """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
+        self._draws = []
+        return self._entered.forget()
+
+    def _put_back_numbers(self) -> None:
+        if not self._is_back:
+            self._entered.put_back(self.roles)
+            for place, before in self._fixed:
+                place.write(before)
+            self._is_back = True

@@ -1,1 +1,0 @@
-"""Functions that plain calls of a step call again and again, such as the loss of a sequence, compiled by themselves."""

@@ -1,0 +1,34 @@
+"""The command line of a hunt: random programs by their seeds, of which those that fail are told, and kept."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def hunt(description: str | None, fails: Callable[..., str], source: Callable[[int], str]) -> int:
+    """Run what the command line asks for; returns the exit code.
+
+    Args:
+        description: of the hunt.
+        fails: what is wrong about the program of a seed, with some options of `mgjit.compile`; empty if nothing is.
+        source: the program of a seed.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=100, help="how many")
+    parser.add_argument("--seed", type=int, default=0, help="of the first one")
+    parser.add_argument("--backend", default="python", help="as of mgjit.compile")
+    parser.add_argument("--keep", type=Path, help="folder for the programs that fail")
+    options: Any = parser.parse_args()
+    failed = 0
+    for seed in range(options.seed, options.seed + options.programs):
+        reason = fails(seed, backend=options.backend, verify="never")
+        if reason:
+            failed += 1
+            print(f"seed {seed}: {reason}", flush=True)
+            if options.keep:
+                (options.keep / f"{seed}.py").write_text(source(seed), encoding="utf-8")
+    print(f"{options.programs} programs, {failed} failed")
+    return int(failed > 0)

@@ -1,0 +1,29 @@
+"""Arguments and results of all kinds of classes: they keep their identity, and what a step changes in them stays."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.situations.play import situations, verdict
+
+CASES = [
+    pytest.param(script, expected, id=name)
+    for file in ("arguments.txt", "numbers.txt")
+    for name, script, expected in situations(file)
+]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each situation is played in processes of its own")
+@pytest.mark.parametrize("backend", ["c", "python"])
+@pytest.mark.parametrize("verify", ["never", "always"])
+@pytest.mark.parametrize(("script", "expected"), CASES)
+def test_01_as_in_plain_python(
+    script: str, expected: str, verify: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same results, with their types, and the same objects of the caller's, from the first call on."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+    options = f"compile = functools.partial(mgjit.compile, verify={verify!r}, backend={backend!r})\n"
+    assert verdict(options + script) == expected

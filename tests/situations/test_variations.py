@@ -1,0 +1,43 @@
+"""Variations of programs that were wrong, stopped or dear once: of each cause, those of several people's styles.
+
+The name of a situation of variations.txt begins with the cause.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from mgjit.base.ffi import PYPY
+from tests.situations.play import situations, verdict
+
+_FOUND = list(situations("variations.txt"))
+_CASES = [
+    pytest.param(verify, script, id=f"{name}, {verify}")
+    for verify in ("never", "auto")
+    for name, script, _ in _FOUND
+    if verify == "never" or "# mgjit run" not in script
+]
+
+
+@pytest.mark.sampled(one_of=30)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each situation is played in processes of its own")
+@pytest.mark.parametrize(("verify", "script"), _CASES)
+def test_01_as_in_plain_python(verify: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same results, types, objects and side effects; of a step in plain Python, one warning says so."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+    monkeypatch.setenv("MGJIT_VERIFY", verify)
+    if "import numpy" in script:
+        pytest.importorskip("numpy")
+    if PYPY and "import sqlite3" in script:
+        pytest.xfail("PyPy's sqlite3 is Python: what a connection keeps is looked into, and there are several reasons")
+    assert verdict(script, are_warnings_compared=True) == "right"
+
+
+def test_02_there_are_ten_of_each_cause() -> None:
+    """Each has a name of its own."""
+    names = [name for name, _, _ in _FOUND]
+    assert len(set(names)) == len(names)
+    assert min(Counter(name.partition(":")[0] for name in names).values()) >= 10
