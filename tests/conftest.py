@@ -16,8 +16,10 @@ import pytest
 
 from mgjit.base.ffi import PYPY
 from mgjit.compiler.toolchain import build
+from mgjit.engine.progress import NO_THREAD, tracing_threads
+from mgjit.memory import live
 from mgjit.runtime import fastcall, vectorcall
-from mgjit.runtime.detached import helpers
+from mgjit.runtime.detached import attach_all, helpers
 from mgjit.tracing.surroundings import guard
 from tests import compiled, remains, sampling, strict_c
 
@@ -218,6 +220,9 @@ def busy_machine() -> Iterator[None]:
 
 @pytest.fixture
 def only_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parameters may be ordinary objects during plain calls, whatever threads other tests have left."""
+    """Parameters may be ordinary objects during plain calls, whatever threads and objects other tests have left."""
+    attach_all()
+    live._without_number.clear()
+    tracing_threads.pop(NO_THREAD, None)
     monkeypatch.setattr(threading, "active_count", lambda: 1 + len(helpers))
     monkeypatch.setattr(threading, "_active", {threading.get_ident(): threading.current_thread()})  # mgjit.step.between
