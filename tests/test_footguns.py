@@ -136,8 +136,9 @@ def test_01c_statements_that_depend_on_a_number(w: Value, statement: str) -> Non
     """The error shows the test, and how to write it."""
 
     def with_if(x: Any) -> Any:
-        if x * 2 > 3:
-            w.grad = 0.0
+        for _ in range(2):
+            if x * 2 > 3:
+                break
         return w * x
 
     def with_while(x: Any) -> Any:

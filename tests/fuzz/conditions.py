@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import linecache
 import random
+import re
 import sys
 import warnings
 from collections import Counter
@@ -24,6 +25,7 @@ import mgjit
 
 _HEAD = """\
 import collections, functools, itertools, math, operator, random
+import mgjit
 class S:
     def __init__(self):
         self.n, self.k, self.items, self.table = 0.5, 1, [1.0, 2.0], {'a': 1.0}
@@ -54,12 +56,38 @@ class W:
     def __add__(self, other): self.v = self.v * 0.5 + 1.0; return self.v + other
     def __len__(self): self.v = self.v * 0.5 + 0.25; return 3
     def __str__(self): self.v = self.v * 0.5 + 0.75; return 'w'
+class P:
+    def __init__(self, data): self.data, self.grad, self.steps = data, 0.0, 0
+    def scale(self, by): self.grad = self.grad * by
+class Q:
+    __slots__ = ('v', 'w')
+    def __init__(self): self.v, self.w = 0.5, 1
+class R:
+    best, level = 9.0, 0.5
+    def __init__(self): self._v, self.n = 0.5, 0.25
+    @property
+    def v(self): return self._v
+    @v.setter
+    def v(self, v): self._v = v * 0.5
+class N:
+    def __init__(self): self.v = 0.5
+    def __setattr__(self, name, v): object.__setattr__(self, name, v * 0.5)
 class Defaults(dict):
     def __missing__(self, key): self[key] = 1.0; return 2.0
 s, u, w, glob = S(), U(0.5), W(0.25), 0.5
 lst, d, dd, dq, bag = [0.5, 1.5, 2.5], {'a': 0.5}, collections.defaultdict(float), collections.deque([0.5, 1.5]), {1}
 od, df, cell, rng = collections.OrderedDict(a=0.5, b=1.5), Defaults(), [[0.5], [1.5]], random.Random(5)
 counter = itertools.count()
+ps, qs, rs, ns = [P(k * 0.1 - 1.0) for k in range(20)], Q(), R(), N()
+val, sta = mgjit.Value(0.5), mgjit.State([0.5, 1.5])
+tab, num = {'a': 0.5, 1: 1.5, 'n': 2}, 3
+def scale_all(by):
+    for p in ps: p.grad = p.grad * by
+def fill(rows, v):
+    for k in range(len(rows)): rows[k] = v * k
+def count_calls():
+    global num
+    num += 1
 def bump_global():
     global glob
     glob = glob * 0.5 + 1.0
@@ -143,6 +171,44 @@ _USES = (
     "cell[1] = r\n    {v} = r[0]", "w = r\n    w[0] = y\n    {v} = r", "own[0][0] = y\n    {v} = r[0]", "{v} = [r]",
     "{v} = [q for q in r]", "r.append(1.0)\n    {v} = len(r)",
 )  # fmt: skip
+#: What statements in sides assign.
+_STORES = (
+    "s.n = {a}", "s.n += {a}", "s.k += 1", "s.k -= 2", "qs.v = {a}", "qs.w += 1", "qs.v, qs.w = qs.w, qs.v",
+    "lst[0] = {a}", "lst[-1] *= 0.5", "lst[0], lst[1] = lst[1], {a}", "lst[:2] = [{a}, y]", "tab['a'] = {a}",
+    "tab[1] += {a}", "tab['n'] += 1", "d['a'] = {a}", "cell[0][0] = {a}", "own[1][0] += {a}", "mine[0] = {a}",
+    "table['x'] -= {a}", "made.v = {a}", "for p in ps: p.grad = p.data * {a}", "for p in ps: p.grad *= 0.5",
+    "for p in ps:\n    if p.grad > 0.1: p.grad = 0.1", "for p in ps: p.data -= 0.1 * p.grad",
+    "for p in ps:\n    if p.grad < 0.0: continue\n    p.data = p.data * 0.5 + {a}",
+    "ps[3].data, ps[4].data = ps[4].data, {a}", "ps[0].steps += 1", "ps[5].data = x; ps[5].scale({a})",
+    "val.data = {a}", "val.data += x", "val.grad = {a} * 0.5", "sta[0] = {a}", "sta[1] += sta[0]",
+    "z = val.data; val.data = z * x + {a}", "glob = {a}", "glob += 1.0; num += 1", "num = {a}", "scale_all({a})",
+    "ps[1].scale(0.5)", "s.bump()", "count_calls()", "fill(lst, {a})", "s.n = lst[0]; lst[0] = s.n * {a}",
+    "u.v += {a}", "s.n = s.k = {a}", "k = 1; lst[k] += {a}", "qs.w = {a}", "qs.w = 3", "s.n: float = {a}",
+    "z = sta[0]; sta[0] = sta[1]; sta[1] = z", "rs.n = {a}", "R.best = {a}", "rs.best = {a}", "inner()",
+    "if x > 0.0: s.n = 1.0 / x", "if x < 0.5: lst[1] = math.exp(x * 1400.0)", "if y > 0.1: s.n = math.log(y)", "pass",
+)  # fmt: skip
+#: And what cannot be selected.
+_OTHER_STORES = (
+    "rs.v = {a}", "ns.v = {a}", "s.new = {a}", "s.items = [{a}]", "s.items += [1.0]", "lst.append(1.0)",
+    "tab['new'] = {a}", "s.n = None", "dq[0] = {a}", "od['a'] = {a}", "dd['b'] = {a}", "del mine[0]", "s.n = True",
+    "lst[:1] = []", "s.items[5] = {a}",
+)  # fmt: skip
+_ASSIGNING = (
+    "if {t}:\n        {s}\n    {v} = 0.5",
+    "if {t}:\n        {s}\n        {r}\n    {v} = x",
+    "if {t}:\n        {s}\n    else:\n        {r}\n    {v} = {a}",
+    "{v} = 0.0\n    if {t}:\n        {s}\n        if {u}:\n            {r}\n            {v} = {a}\n"
+    "        else:\n            {q}\n    elif {u}:\n        {q}",
+    "{v} = 0.0\n    for q in (x, y, 0.25):\n        if q > 0.1:\n            {s}\n            continue\n"
+    "        {v} += q\n        {r}",
+    "{v} = {a}\n    if {t}:\n        {s}\n        {v} = s.n + lst[0] + val.data + sta[0] + ps[3].data\n"
+    "    else:\n        {r}\n        {v} = s.n * tab['a'] + glob + ps[0].grad",
+    "loss = val * x + val * {a}\n    val.grad = 0.0\n    loss.backward()\n    if {t}: val.grad = 0.5\n"
+    "    if {u}:\n        val.data -= 0.1 * val.grad\n        {s}\n    {v} = loss.data",
+    "for p in ps: p.grad = p.data * x\n    {v} = sum(p.grad * p.grad for p in ps) ** 0.5\n"
+    "    if {v} > 0.5:\n        for p in ps: p.grad = p.grad * 0.5 / {v}\n        {s}\n"
+    "    for p in ps: p.data -= 0.1 * p.grad",
+)  # fmt: skip
 _RAISING = ("1.0 / 0", "fails(x)", "lst[9]", "d['none']", "next(iter([]))")
 _TESTS = ("x > 0", "y < 0.3", "x > y", "s.n > 0.6", "x * y > -0.1", "not x > 0.2", "0 < x < 0.7", "(x > 0 and y > 0)",
           "rng.random() < 0.5", "u.v > 0.6", "lst[0] > x")  # fmt: skip
@@ -193,13 +259,20 @@ def program(seed: int) -> str:
         kinds = (_COMPUTING, _DOING, _RAISING)
         return draw.choice(draw.choices(kinds, (6, 3, 0.2))[0])
 
-    forms = [draw.choice(_FORMS) for _ in range(draw.randrange(1, 4))]
+    def stored(indent: int) -> str:
+        """A statement that assigns."""
+        text = draw.choice(_STORES if draw.random() < 0.95 else _OTHER_STORES).format(a=draw.choice(_COMPUTING))
+        return text.replace("\n", "\n" + " " * indent)
+
+    forms = [draw.choice(draw.choice((_FORMS, _ASSIGNING))) for _ in range(draw.randrange(1, 4))]
     tests = [draw.choice(_TESTS) for _ in range(2)]
     lines = []
     for k, form in enumerate(forms):
         chosen, other = (draw.choice(_LISTS).format(a=draw.choice(_COMPUTING)) for _ in range(2))
         use = draw.choice(_USES).format(v=f"v{k}", a=side())
         given = {"t": draw.choice(tests), "r": draw.choice(_TESTS), "l": chosen, "m": other, "use": use}
+        if form in _ASSIGNING:
+            given = {"t": given["t"], "u": given["r"], "s": stored(12), "r": stored(12), "q": stored(12)}
         lines.append(form.format(v=f"v{k}", a=side(), b=side(), c=side(), **given))
     body = "".join(f"    {line}\n" for line in lines)
     kept = "    s.n = s.n * 0.5 + x\n" if draw.random() < 0.5 else ""
@@ -207,6 +280,7 @@ def program(seed: int) -> str:
     named = body + ("mine" if "inner_list" in body else "")
     used = [(first, shown) for name, first, shown in _LOCALS if name in named]
     begin = "".join(f"    {first}\n" for first, _ in used)
+    begin = "    global glob, num\n" + begin
     return f"{_HEAD}def step(x, y):\n{begin}{body}{kept}    return {', '.join([names, *(s for _, s in used)])}\n"
 
 
@@ -215,6 +289,10 @@ def visible(namespace: dict[str, Any]) -> str:
     cell, kept = namespace["cell"], getattr(namespace["s"], "kept", None)
     s, u, w = namespace["s"], namespace["u"], namespace["w"]
     found: list[Any] = [sorted(vars(thing).items()) for thing in (s, u, w)]
+    found += [sorted(vars(namespace[name]).items()) for name in ("rs", "ns")]
+    found += [[(p.data, p.grad, p.steps) for p in namespace["ps"]], namespace["qs"].v, namespace["qs"].w]
+    found += [namespace["val"].data, namespace["val"].grad, *namespace["sta"], namespace["R"].best]
+    found += [namespace[name] for name in ("tab", "num")]
     found += [namespace[name] for name in ("glob", "lst", "d", "dd", "dq", "bag", "od", "df", "cell", "counter")]
     found += [cell[0] is cell[1], [kept is row for row in cell], namespace["T"].made, namespace["keeps"].__defaults__]
     return repr(found) + str(hash(namespace["rng"].getstate()))
@@ -236,7 +314,7 @@ def outcome(step: Any, namespace: dict[str, Any], x: float, y: float) -> str:
         parts = returned if isinstance(returned, tuple) else (returned,)
         found = repr(returned) + str([part is row for part in parts for row in namespace["cell"]])
     except Exception as error:
-        found = f"{type(error).__name__}: {error}"
+        found = re.sub("<conditions .*?>", "", f"{type(error).__name__}: {error}")
     return found + str(hash(random.getstate()))
 
 

@@ -144,6 +144,8 @@ class Recorder:
     def let_go(self) -> None:
         """Let go of what is around the trace, which has ended: states and Values keep their last recorder."""
         self.same = self.surroundings = self.selections = None
+        #: What was where the sides of conditions assign (source/stores.py), the innermost last.
+        self.noted: list[Any] = []
         self.asked_for = lambda operand, also_arguments=True: None
         self.may_keep_index = lambda operand: False
         self.number_of = lambda operand: operand

@@ -9,10 +9,12 @@
                                 side.leave((lambda: y,))
                                 if side.done(0): y = side.selected(0)
 
-1. Only statements that assign local names can be taken both ways.  Anything else stays an `if`.  What their
-   expressions do besides is seen when they run (source/untaken.py).
-2. `if test: return a`, and what follows it, become two sides that assign one name, which is returned.
-3. What the sides have assigned is selected name by name (source/sides.py).
+1. Statements that assign, call, loop over what is there, and ask again can be taken both ways.  An `if` around anything
+   else stays one.  What expressions do besides is seen when they run (source/untaken.py).
+2. `if test: return a`, and what follows it, become two sides that assign one name, which is returned.  `continue`, and
+   what follows it in the body of a loop, become two sides as well.
+3. What the sides have assigned to names is selected name by name (source/sides.py), what they have assigned to
+   attributes and elements place by place (source/stores.py).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .implicit import CALLS, COMPUTES, READS, Doing
+from .stores import can_be_noted
 
 #: The name that takes what is returned, and the beginning of those of sides.
 RETURNED = "__mgjit_returned__"
@@ -31,6 +34,7 @@ _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.If
 #: Nodes that do nothing by themselves.
 _SILENT = (
     ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Slice, ast.Assign, ast.AnnAssign, ast.Return, ast.Pass, ast.Expr,
+    ast.Delete,
     ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
 )  # fmt: skip
 
@@ -48,6 +52,23 @@ def with_returns_last(body: list[ast.stmt]) -> list[ast.stmt]:
         made = ast.If(statement.test, *map(with_returns_last, sides))
         return [*body[:number], ast.copy_location(made, statement)]
     return body
+
+
+def with_continues_last(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The body of a loop, in which what follows an `if` that ends in `continue` is its other side."""
+    for number, statement in enumerate(body):
+        if not isinstance(statement, ast.If) or not any(map(_continues, (statement.body, statement.orelse))):
+            continue
+        rest = body[number + 1 :]
+        sides = [side[:-1] if _continues(side) else [*side, *rest] for side in (statement.body, statement.orelse)]
+        first, second = map(with_continues_last, sides)
+        made = ast.If(statement.test, first or [ast.copy_location(ast.Pass(), statement)], second)
+        return [*body[:number], ast.copy_location(made, statement)]
+    return body
+
+
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Continue)
 
 
 def _no_return(place: ast.stmt) -> ast.stmt:
@@ -88,7 +109,7 @@ def assigned_names(node: ast.If, hidden: set[str]) -> tuple[list[str], list[str]
     """The local names that the sides of an `if` assign, and those that they change in place; None if they do more.
 
     Args:
-        hidden: the local names of the function.
+        hidden: the names that the function may assign.
     """
     names: dict[str, None] = {}
     changed: dict[str, None] = {}
@@ -103,7 +124,9 @@ def assigned_names(node: ast.If, hidden: set[str]) -> tuple[list[str], list[str]
 
 
 def _is_taken_both_ways(node: ast.stmt, names: dict[str, None], changed: dict[str, None], may_return: bool) -> bool:
-    """Whether a statement does nothing but assign local names, which are noted."""
+    """Whether both sides can be taken of an `if` around a statement; the local names that it assigns are noted."""
+    if getattr(node, "is_of_store", False):
+        return True
 
     def inside(body: Sequence[ast.stmt], may_return: bool) -> bool:
         return all(_is_taken_both_ways(part, names, changed, may_return) for part in body)
@@ -116,17 +139,25 @@ def _is_taken_both_ways(node: ast.stmt, names: dict[str, None], changed: dict[st
         targets = _names_in(node.target)
         names.update(dict.fromkeys(targets or ()))
         return targets is not None and not node.orelse and _is_quiet(node.iter) and inside(node.body, False)
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        names[node.target.id] = changed[node.target.id] = None
-        return _is_quiet(node.value)
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        names[node.target.id] = None
-        return node.value is not None and _is_quiet(node.value)
-    if isinstance(node, ast.Assign):
-        targets = [name for target in node.targets for name in _names_in(target) or [""]]
-        names.update(dict.fromkeys(targets))
-        return "" not in targets and _is_quiet(node.value)
-    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    if isinstance(node, ast.AugAssign):
+        if isinstance(node.target, ast.Name):
+            names[node.target.id] = changed[node.target.id] = None
+        return can_be_noted(node.target, True) and _is_quiet(node.value) and _is_quiet(node.target)
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        assigned = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names.update((name, None) for target in assigned for name in _assigned_in(target))
+        can_be = all(can_be_noted(target) and _is_quiet(target) for target in assigned)
+        return can_be and node.value is not None and _is_quiet(node.value)
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, (ast.Constant, ast.Call)) and _is_quiet(node.value)
+    return isinstance(node, ast.Pass)
+
+
+def _assigned_in(target: ast.expr) -> list[str]:
+    """The names among what is assigned."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [name for part in target.elts for name in _assigned_in(part)]
+    return [target.id] if isinstance(target, ast.Name) else []
 
 
 def _names_in(target: ast.expr) -> list[str] | None:
@@ -154,6 +185,10 @@ def doing(nodes: Sequence[ast.AST], computes: Callable[[ast.expr, int], bool]) -
     pending = list(nodes)
     while pending:
         node = pending.pop()
+        if isinstance(node, ast.Call) and getattr(node, "is_of_store", False):
+            found |= READS | COMPUTES
+            pending += node.args
+            continue
         if isinstance(node, ast.Call):
             is_known = computes(node.func, len(node.args)) and not node.keywords
             found |= COMPUTES
@@ -222,6 +257,7 @@ def as_loop(
     does: Doing,
     call: Callable[..., ast.expr],
     text: str,
+    outer: Sequence[str],
 ) -> list[ast.stmt]:
     """The loop over the sides of an `if`.
 
@@ -230,6 +266,7 @@ def as_loop(
         names: what the sides assign. changed: what they change in place.
         call: makes the call of a helper.
         text: of the test.
+        outer: the names among them that are variables of the module, or of a function around this one.
     """
     side = f"{_SIDE}{number}"
 
@@ -257,7 +294,7 @@ def as_loop(
     parts = [part for statement in (*node.body, *node.orelse) for part in ast.walk(statement)]
     named = sorted({part.id for part in parts if isinstance(part, ast.Name)})
     written_out = tuple(name for name in names if _is_written_out(name, node))
-    given: tuple[Any, ...] = text, does, tuple(named), written_out
+    given: tuple[Any, ...] = text, does, tuple(named), written_out, tuple(outer)
     sides = call("sides", node.test, node.test, *(ast.Constant(part) for part in given))
     loop = ast.For(ast.Name(side, ast.Store()), sides, body, [])
     made: list[ast.stmt] = [ast.copy_location(loop, node)]

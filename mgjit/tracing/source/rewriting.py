@@ -46,6 +46,7 @@ from .branches import (
     is_display,
     is_generator,
     may_return,
+    with_continues_last,
     with_returns_last,
 )
 from .contributions import may_tell, told
@@ -54,6 +55,7 @@ from .handlers import goes_on, takes_all
 from .implicit import NEW
 from .names import NAME_OF_HELPERS, renamed
 from .semantics import REPLACEMENTS
+from .stores import StoresNoted
 from .text import FUNCTIONS, Text, around, text_of
 from .watched import Watching, leads_outside, refusing, uses_outside
 
@@ -304,7 +306,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._call("compared", node, node.left, operators, does, *map(_later, node.comparators))
 
     def visit_If(self, node: ast.If) -> Any:
-        found = None if _is_plain(node.test) or not self._local else assigned_names(node, self._local[-1])
+        found = None if _is_plain(node.test) or not self._local else assigned_names(node, self._hidden[-1])
         if found is None or _has_its_own_meaning(node.test):
             return self._with_test(node)
         names, changed = found
@@ -312,15 +314,18 @@ class _Rewriter(ast.NodeTransformer):
         returns, does = may_return([node]), doing([*node.body, *node.orelse], self._computes)
         if returns:
             ReturnsAssigned().generic_visit(node)
+        StoresNoted(self._call).generic_visit(node)
         self.generic_visit(node)
         self._sides += 1
-        made = as_loop(node, self._sides, names, changed, does, self._call, text)
+        outer = [name for name in names if name not in self._local[-1] and name != RETURNED]
+        made = as_loop(node, self._sides, names, changed, does, self._call, text, outer)
         if returns:
             content = ast.copy_location(ast.Name(RETURNED, ast.Load()), node)
             made.append(ast.copy_location(ast.Return(content), node))
         return made
 
     def visit_While(self, node: ast.While) -> Any:
+        node.body = with_continues_last(node.body)
         return self._with_test(node)
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -424,6 +429,7 @@ class _Rewriter(ast.NodeTransformer):
             known = meaning in ("max", "min", "float") or (meaning or "").startswith("math_")
             return known or (meaning == "" and _dotted(function) not in CALLS)
 
+        node.body = with_continues_last(node.body)
         found = use_of(node, self._local[-1], is_builtin, computes) if self._local else None
         self.generic_visit(node)
         if found is not None:

@@ -66,15 +66,18 @@ class Selections:
         Raises:
             TraceError: Python would have changed or kept one of the two.
         """
-        selections = self._by_sources.values()
+        selections = list(self._by_sources.values())
         for selection in selections:
             if not all(is_same(_copied(thing), before) for thing, before in selection.held):
                 _refuse(selection.location, "changes it, or one of the two")
-        found = kept() if selections else ()
+        found = set(kept() if selections else ())
         ours = Counter(id(thing) for selection in selections for thing, _ in selection.held)
-        for selection in selections:
-            if id(selection.held[0][0]) in found and not all(_is_ours(*pair, ours) for pair in selection.held[1:]):
-                _refuse(selection.location, "keeps or returns it")
+        for selection in reversed(selections):  # one of the two may be selected itself
+            if id(selection.held[0][0]) in found:
+                pairs = selection.held[1:]
+                found.update(id(pair[0]) for pair in pairs)
+                if not all(_is_ours(*pair, ours) for pair in pairs):  # type: ignore[call-arg]
+                    _refuse(selection.location, "keeps or returns it")
 
 
 def _is_ours(thing: Any, _: Any, ours: Counter[int]) -> bool:

@@ -34,6 +34,7 @@ from .contributions import observes
 from .handlers import Attempt, Suppressing
 from .implicit import ANYTHING, NEW, Doing
 from .sides import sides_of
+from .stores import NO_CHANGES, select_changes, store_attribute, store_element
 from .untaken import Reached, Untaken
 
 _INPLACE: dict[str, Callable[[Any, Any], Any]] = {
@@ -97,8 +98,10 @@ def choose(test: Any, chosen: Callable[[], Any], other: Callable[[], Any], does:
     with _BothSides(test):
         with Untaken(test._recorder, does, Reached.by(chosen, other)) as side:
             first = chosen()
-            side.check()
+            changes = side.put_back()
+            side.begin()
             second = other()
+        select_changes(test, changes, side.changes, _select)
         return _select(test, first, second, NEW in does)
 
 
@@ -122,17 +125,17 @@ class _BothSides:
             ) from None
 
 
-def sides(test: Any, text: str, does: Doing, named: Sequence[str], written_out: Sequence[str]) -> Iterator[Any]:
-    """The sides of an `if` that does nothing but assign names: both when the test is traced."""
+def sides(test: Any, text: str, *others: Any) -> Iterator[Any]:
+    """The sides of an `if` that can be taken both ways: both when the test is traced; `others`: see `sides_of`."""
     if type(test) is bool or not is_traced_number(test):
-        return sides_of(truth(test, text, "if"), does, named, written_out, _select)
+        return sides_of(truth(test, text, "if"), _select, *others)
     test._fix(False)
-    return _sides_inside(test, does, named, written_out)
+    return _sides_inside(test, *others)
 
 
-def _sides_inside(test: Any, does: Doing, named: Sequence[str], written_out: Sequence[str]) -> Iterator[Any]:
+def _sides_inside(test: Any, *others: Any) -> Iterator[Any]:
     with _BothSides(test):
-        yield from sides_of(test, does, named, written_out, _select)
+        yield from sides_of(test, _select, *others)
 
 
 def compared(
@@ -145,8 +148,9 @@ def compared(
         return result
     if type(result) is bool or not is_traced_number(result):
         return result and compared(second, operators[1:], does, *others)
-    with Untaken(result._recorder, does, Reached.by(*others)):
+    with Untaken(result._recorder, does, Reached.by(*others)) as side:
         rest = compared(second, operators[1:], does, *others)
+    select_changes(result, side.changes, NO_CHANGES, _select)
     return _select(result, rest, result)
 
 
@@ -178,8 +182,9 @@ def both(first: Any, second: Callable[[], Any], does: Doing = ANYTHING) -> Any:
     """`first and second`."""
     if type(first) is bool or not is_traced_number(first):
         return first and second()
-    with Untaken(first._recorder, does, Reached.by(second)):
+    with Untaken(first._recorder, does, Reached.by(second)) as side:
         content = second()
+    select_changes(first, side.changes, NO_CHANGES, _select)
     return _select(first, content, first)
 
 
@@ -187,8 +192,9 @@ def either(first: Any, second: Callable[[], Any], does: Doing = ANYTHING) -> Any
     """`first or second`."""
     if type(first) is bool or not is_traced_number(first):
         return first or second()
-    with Untaken(first._recorder, does, Reached.by(second)):
+    with Untaken(first._recorder, does, Reached.by(second)) as side:
         content = second()
+    select_changes(first, NO_CHANGES, side.changes, _select)
     return _select(first, first, content)
 
 
@@ -329,8 +335,10 @@ def _quantifier(original: Callable[[Any], bool], decisive: bool) -> Callable[[An
         """With the elements that Python may not ask for."""
         if type(iterable) in (list, tuple) or not is_traced(result):
             return _rest(result, items)
-        with Untaken(result._recorder, ANYTHING, Reached.by_iterating(iterable, caller)):
-            return _rest(result, items)
+        with Untaken(result._recorder, ANYTHING, Reached.by_iterating(iterable, caller)) as side:
+            result = _rest(result, items)
+        side.refuse_changes()
+        return result
 
     def _rest(result: Any, items: Iterator[Any]) -> Any:
         for item in items:
@@ -539,11 +547,11 @@ def _helpers() -> dict[str, Any]:
         "print": effects.printed, "attempt": Attempt, "suppress": Suppressing, "writing": effects.writing,
         "called": outside.called, "touched": outside.touched, "used": outside.used, "entered": outside.entered,
         "taking": outside.taking, "unseen": outside.unseen,
-        "unfollowed": outside.unfollowed,
+        "unfollowed": outside.unfollowed, "sliced": slice,
     }  # fmt: skip
     for function in (
         choose, both, either, same, different, negation, truth, sides, compared, element, assign_element,
-        update_element, uniform, observes, class_of,
+        update_element, uniform, observes, class_of, store_attribute, store_element,
     ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():

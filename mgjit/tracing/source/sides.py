@@ -12,6 +12,7 @@ from typing import Any
 from ...engine.leaks import TracedView, is_traced
 from ...errors import TraceError, user_location
 from .implicit import Doing
+from .stores import Changes, is_number, refuse, select_changes
 from .untaken import Reached, Untaken
 
 _MISSING = object()
@@ -49,13 +50,20 @@ class BothSides:
     """The first side, then the second one."""
 
     def __init__(
-        self, test: Any, does: Doing, named: Sequence[str], written_out: Sequence[str], select: Callable[..., Any]
+        self,
+        test: Any,
+        does: Doing,
+        named: Sequence[str],
+        written_out: Sequence[str],
+        outer: Sequence[str],
+        select: Callable[..., Any],
     ) -> None:
         self.chosen, self._test, self._does, self._named, self._select = True, test, does, named, select
-        self._written_out = written_out
+        self._written_out, self._outer = written_out, outer
         self._before: list[Any] = []
         self._first: list[Any] = []
         self._second: list[Any] = []
+        self._changes: Changes
 
     def enter(self, readers: Readers, changed: Readers) -> None:
         """A side begins."""
@@ -69,6 +77,8 @@ class BothSides:
                         f"{user_location()}: both sides of an `if` on a traced number are computed, and one changes a "
                         f"{type(content).__name__} in place. Write y = y + ... instead of y += ...."
                     )
+        else:
+            self._untaken.begin()
 
     def __enter__(self) -> None:
         """Its statements begin."""
@@ -89,13 +99,17 @@ class BothSides:
     def leave(self, readers: Readers) -> None:
         """A side has ended."""
         contents = list(map(_content, readers))
-        self._names = [reader.__code__.co_freevars[0] for reader in readers]
-        self._untaken.check(dict(zip(self._names, contents)))
+        self._names = [(*reader.__code__.co_freevars, *reader.__code__.co_names)[0] for reader in readers]
+        for name, before, after in zip(self._names, self._before, contents):
+            if name in self._outer and before is not after and not (is_number(before) and is_number(after)):
+                refuse(f"{name}, and not a number in place of another one")
+        changes = self._untaken.put_back(dict(zip(self._names, contents)))
         if self.chosen:
-            self._first = contents
+            self._first, self._changes = contents, changes
         else:
             self._second = contents
-            del self._untaken
+            select_changes(self._test, self._changes, changes, self._select)
+            del self._untaken, self._changes
 
     def done(self, position: int) -> bool:
         """Whether a name is to be what is selected; one that a side has not assigned has the content of the other."""
@@ -117,18 +131,23 @@ def _content(reader: Callable[[], Any]) -> Any:
 
 
 def sides_of(
-    test: Any, does: Doing, named: Sequence[str], written_out: Sequence[str], select: Callable[..., Any]
+    test: Any,
+    select: Callable[..., Any],
+    does: Doing,
+    named: Sequence[str],
+    written_out: Sequence[str],
+    outer: Sequence[str],
 ) -> Iterator[Any]:
     """The sides to take.
 
     Args:
         does: what they do (implicit.py). named: the names in them.
-        written_out: the names that mean new lists or dicts after both.
+        written_out: the names that mean new lists or dicts after both. outer: those that are not local.
     """
     if type(test) is bool or not is_traced(test) or issubclass(type(test), TracedView):
         yield OneSide(bool(test))
         return
-    both = BothSides(test, does, named, written_out, select)
+    both = BothSides(test, does, named, written_out, outer, select)
     yield both
     both.chosen = False
     yield both

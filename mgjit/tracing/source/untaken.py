@@ -3,14 +3,15 @@
 Python runs one side, a trace runs both (semantics.py, sides.py).  So a side may compute, and do what it likes with what
 it has made itself.  Anything else that it does ends the trace, and the call is plain:
 
-1. What is recorded is seen in the records: stores to older memory, backward passes, draws; and what waits to be
-   printed.
+1. What is recorded is seen in the records: backward passes, draws; and what waits to be printed.
 2. An exception of the user's is one that Python may never see.
 3. What a side does to objects cannot be seen, as it may happen anywhere and in C.  So all that it can reach is compared
    by identity: everything around the step (surroundings/before.py), and what the step has made so far, which is found
    from the variables of the side.  Rewritten code says which sides need that: not those that only compute
    (implicit.py).
 4. How far an iterator is cannot be compared: a side must not reach one that is older.
+
+Numbers that a side leaves in place of older ones are put back, and selected behind both (stores.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import builtins
 import gc
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CellType, FrameType, FunctionType, MappingProxyType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ from ..surroundings.shapes import (
 )
 from ..surroundings.survey import Survey
 from .implicit import CALLS, NEW, Doing, Implicit
+from .stores import Change, Changes, Noted, is_number, put_back_memory
 
 #: So many objects are compared for the conditions of one trace.
 _MOST = 5_000_000
@@ -258,7 +260,12 @@ class Untaken:
     Args:
         does: what it does, as implicit.py has it.
         reached: what it reaches.
+
+    Attributes:
+        changes: behind the context, what the last side has changed.
     """
+
+    changes: Changes
 
     def __init__(self, recorder: Recorder, does: Doing, reached: Reached) -> None:
         self._recorder, self._does = recorder, does
@@ -266,8 +273,7 @@ class Untaken:
 
     def __enter__(self) -> Untaken:
         recorder = self._recorder
-        self._records, self._nests = len(recorder.op), len(recorder.nests)
-        self._locals, self._room = len(recorder.local_values), recorder.tensor_room.next()
+        self.begin()
         around = recorder.surroundings
         self._counts = around.counts() if around is not None else (0, 0)
         reached, self._reached = self._reached, None  # which refers to all variables
@@ -275,28 +281,50 @@ class Untaken:
         self._looks = around.look(reached.variables()) if must_compare and reached is not None else []
         return self
 
-    def check(self, own: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Behind a side.
+    def begin(self) -> None:
+        """In front of a side: of the second one, everything is as it was in front of the first."""
+        recorder = self._recorder
+        self._records, self._nests = len(recorder.op), len(recorder.nests)
+        self._locals, self._room = len(recorder.local_values), recorder.tensor_room.next()
+        self._noted = Noted()
+        recorder.noted.append(self._noted)
+
+    def put_back(self, own: Mapping[str, Any] = MappingProxyType({})) -> Changes:
+        """Behind a side: let all numbers be what they were.
 
         Args:
             own: what the side has assigned to variables, which are put back or selected.
 
+        Returns:
+            What they have become.
+
         Raises:
-            TraceError: the first one has left something behind.
+            TraceError: it has left something else behind.
         """
-        around = self._recorder.surroundings
+        recorder = self._recorder
+        recorder.noted.remove(self._noted)
+        around = recorder.surroundings
         drawn, shown = around.counts() if around is not None else self._counts
         if drawn != self._counts[0]:
             self.refuse("draws random numbers", "Draw in front of the condition, whichever side is taken")
         if shown != self._counts[1]:
             self.refuse("prints, logs or writes something", "Return what is to be shown")
-        self._look_at_records()
+        memory = put_back_memory(recorder, self._stored(), self._records)
+        places = self._noted.put_back()
         for look in self._looks:
+            found = [Change(*part) for part in look.changed_parts()]
+            for change in found:
+                if is_number(change.before) and is_number(change.after):
+                    change.place.write(change.before)
+                    noted = places.get(change.place.key, change)  # perhaps only after a function had assigned it
+                    places[change.place.key] = Change(change.place, change.before, noted.after)
             for place, text, new in look.differences():
                 if not (isinstance(place, Variable) and [*map(id, new)] == [id(own.get(place.name, _NOTHING))]):
                     self.refuse(f"changes {text}")
+        return Changes(places, memory)
 
-    def _look_at_records(self) -> None:
+    def _stored(self) -> Iterator[int]:
+        """The older memory that a side has assigned."""
         recorder, first = self._recorder, self._records
         count = len(recorder.op)
         if count == first:
@@ -311,7 +339,7 @@ class Untaken:
             target = recorder.a[k]
             is_new = ops.leaf_kind(target) in (ops.LOCAL, ops.LOCAL_GRADIENT) and ops.leaf_index(target) >= self._locals
             if codes[k - first] & (ops.NUMBER - 1) == ops.STORE and not is_new:
-                self.refuse("assigns a number that was there before")
+                yield target
         for nest in recorder.nests[self._nests :]:
             target = nest.target.leaf
             is_of_tensor = ops.leaf_kind(target) in (ops.TENSOR, ops.TENSOR_GRADIENT)
@@ -322,6 +350,15 @@ class Untaken:
         """Whether the memory of a tensor has been made inside."""
         near, far = self._room
         return index >= (far if index > ops.INDEX_MASK else near)
+
+    def refuse_changes(self) -> None:
+        """Behind sides of which nothing is selected.
+
+        Raises:
+            TraceError: they have changed something.
+        """
+        if any(self.changes):
+            self.refuse("assigns a number that was there before")
 
     def refuse(self, does: str, instead: str = "") -> None:
         """End the trace.
@@ -346,7 +383,7 @@ class Untaken:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is None:
-            self.check()
+            self.changes = self.put_back()
         else:
             self.note(error)
 

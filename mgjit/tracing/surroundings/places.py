@@ -78,7 +78,7 @@ class Place:
 
 
 class Entry(Place):
-    """An entry of a dict of the user's, or of a module's variables.
+    """An entry of a dict of the user's, or of a module's variables; or an element of a list that lies nowhere.
 
     Args:
         text: for messages, where there is no parent.
@@ -87,7 +87,9 @@ class Entry(Place):
 
     __slots__ = ("parent", "text")
 
-    def __init__(self, holder: dict[Any, Any], name: Any, text: str = "", parent: Place | None = None) -> None:
+    def __init__(
+        self, holder: dict[Any, Any] | list[Any], name: Any, text: str = "", parent: Place | None = None
+    ) -> None:
         super().__init__(holder, name)
         self.text, self.parent = text, parent
 

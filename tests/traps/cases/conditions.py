@@ -235,7 +235,7 @@ for x in (0.7, -0.3, 2.0, 3.0): check(step(x), [(p.data, p.grad) for p in ws], V
 """,
     ),
     Trap(
-        "`if` with other effects than assigning names",
+        "`if` with other effects than assigning numbers",
         """\
 log = []
 @mgjit.compile
@@ -246,7 +246,7 @@ def step(x):
 check(step(1.0))
 """,
         "TraceError",
-        "`if x > 0` asks for a number that is known only when the compiled step runs. ...",
+        "both sides of a condition on a traced number are computed, and one changes ...",
     ),
     Trap(
         "an argmax",
