@@ -42,6 +42,7 @@ from .kernel import Kernel
 from .turn import Turn
 from .undo import Undo
 from .vectorcall import expect, quick_call
+from .vectorcall_copies import described
 
 #: A kernel that takes no longer than this may keep the GIL: waking another thread takes about as long, and getting the
 #: GIL back from it may take a hundred times as long.
@@ -105,7 +106,8 @@ def fast_call(
     writer.conditions.append(f"not {writer.name_of(tracing)}")
     brief = is_short(kernel, turn)
     short = brief and not writer.puts
-    if brief:
+    quick = brief or _is_quick(kernel, turn)
+    if quick:
         expect(writer, of_guard, counter)
     else:
         turn.expect_long_calls()
@@ -114,7 +116,7 @@ def fast_call(
     if enter is None:
         body = writer.body_without_addresses(library.bind("mgjit_counted_step", block), block, turn, counter)
     elif int(float(block.location())) == block.location():
-        body = writer.body(enter, block, turn, short, counter)
+        body = writer.body(enter, block, turn, short, quick, counter)
     else:
         return None
     source = writer.function(parameters, body, fallback)
@@ -126,12 +128,15 @@ def fast_call(
         text = f"def {_NAME}():\n    return (\n        {condition}\n    )"
         return _in_namespace(name, text, namespace, writer.names, writer.cells)
 
-    if not brief or enter is None:
+    if not quick or enter is None:
         return made
     if not short:  # between what this function puts into its block and its call, there may be quick calls
         enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own_output=True)
     times = guard.times, guard.pace.next
-    return quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times) or made
+    return (
+        quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate)
+        or made
+    )
 
 
 def is_worth_it(kernel: Kernel) -> bool:
@@ -146,8 +151,16 @@ def is_worth_it(kernel: Kernel) -> bool:
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
     # Copies and draws could not be undone if the gate then refused.
-    simple = isinstance(kernel.result, (OutputResult, ConstantResult))
-    simple = simple and kernel.copies is None and kernel.draws is None
+    return kernel.copies is None and _is_simple(kernel, turn)
+
+
+def _is_quick(kernel: Kernel, turn: Turn) -> bool:
+    """Whether quick calls copy all that there is to copy."""
+    return _is_simple(kernel, turn) and kernel.verdict < 0 and not PYPY and described(kernel.copies) is not None
+
+
+def _is_simple(kernel: Kernel, turn: Turn) -> bool:
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.draws is None
     return simple and _takes_little_time(kernel) and not turn.has_long_calls
 
 
@@ -210,9 +223,19 @@ class _Writer(ConditionWriter):
         return "\n".join(lines)
 
     def body(
-        self, enter: Callable[..., float], block: PointerBlock, turn: Turn, short: bool, counter: array[int]
+        self,
+        enter: Callable[..., float],
+        block: PointerBlock,
+        turn: Turn,
+        short: bool,
+        quick: bool,
+        counter: array[int],
     ) -> list[str]:
-        """The statements that run once the numbers are packed."""
+        """The statements that run once the numbers are packed.
+
+        Args:
+            short: whether the call needs no turn. quick: whether quick calls may come in between.
+        """
         packed, number = self.own("packed"), self.own("number")
         form = struct.Struct(f"d{self.kernel.plan.packed_size}{self.kernel.plan.precision.format}")
         numbers = ", ".join([self.name_of(float(block.location())), *self.numbers])
@@ -222,7 +245,8 @@ class _Writer(ConditionWriter):
             accepted = f"{number} == {number} or {self.name_of(math.copysign)}(1.0, {number}) > 0.0"
             return [call, f"if {accepted}:", f"    return {self._result(number)}"]
         puts = [f"{self.name_of(block.set)}({slot}, {local})" for slot, local in self.puts]
-        return self._in_turn(turn, [*puts, *self._with_copies(call, counter, self._result(number))])
+        lines = [*puts, *self._with_copies(call, counter, self._result(number))]
+        return self._in_turn(turn, self._closed(turn, lines) if quick and self.kernel.copies is not None else lines)
 
     def body_without_addresses(
         self, enter: Callable[[], int], block: PointerBlock, turn: Turn, counter: array[int]
@@ -239,6 +263,12 @@ class _Writer(ConditionWriter):
 
     def _in_turn(self, turn: Turn, lines: list[str]) -> list[str]:
         return _inside(f"with {self.name_of(turn.lock)}:", lines)
+
+    def _closed(self, turn: Turn, lines: list[str]) -> list[str]:
+        """With the gate closed, so that no quick call of another thread uses the same memory in between."""
+        gate, was = f"{self.name_of(turn.gate)}[0]", self.own("was")
+        opened = f"    {gate} = {was} or {self.name_of(turn)}.has_long_calls"
+        return [f"{was} = {gate}", *_inside("try:", [f"{gate} = 1", *lines]), "finally:", opened]
 
     def _with_copies(self, call: str, counter: array[int], result: str) -> list[str]:
         """A call and the return of its result, with the copying and drawing around it.

@@ -5,7 +5,8 @@
    stays as it is.
 2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists of floats, bytes and other
    buffers, and constants; what is compared by identity is compared in C, and all other conditions are one Python
-   function.  Of indices only those in bytes are looked at: nobody can change them.
+   function.  Of indices only those in bytes are looked at: nobody can change them.  Numbers in the user's objects are
+   copied in C as well where they lie in the usual places (vectorcall_copies.py).
 3. What this callable does not take, it offers to the quick calls of the step for other structures, such as other
    lengths, that the step has chosen before; else it passes it on to the generated function of fastcall.py, which it
    stands for.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import struct
 import sysconfig
 import threading
 from array import array
@@ -35,16 +37,19 @@ from ..compiler.toolchain import build, compilers
 from ..engine.precision import FLOAT64
 from ..tracing.call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode
 from ..tracing.call.known import KnownNode, StaticNode, ValueNode
-from ..tracing.call.results import OutputResult
+from ..tracing.call.results import ConstantResult, OutputResult
 from ..tracing.copies.placewriter import in_c
 from ..tracing.surroundings.facts import are_same
 from .conditions import ConditionWriter
+from .vectorcall_copies import described
 from .vectorcall_source import SOURCE
 
 #: After so many calls of a step, the extension is asked for.
 MANY_CALLS = 5_000
 #: The most arguments of a call, the most numbers in them, and the most buffers among them, as in the source.
 _MOST, _MOST_NUMBERS, _MOST_BUFFERS = 32, 1024, 4
+#: A list among the arguments is compared with so many that the step changes.
+_MOST_CHANGED = 64
 #: So many quick calls of a step are asked one after the other.
 _MOST_SIBLINGS = 32
 
@@ -163,6 +168,7 @@ def quick_call(
     tracing: Collection[int],
     siblings: list[Any],
     times: tuple[array[float], array[float]],
+    gate: array[int],
 ) -> Callable[..., Any] | None:
     """A callable for a kernel; None where its calls are of another kind.
 
@@ -177,6 +183,7 @@ def quick_call(
         tracing: must be empty.
         siblings: quick calls of the same step, which get what this one does not take.
         times: of the guard and its pace, when there is something to look at.
+        gate: of the step: closed while a call is under way that may be interrupted.
     """
     kernel = writer.kernel
     arguments = _arguments(writer)
@@ -196,12 +203,16 @@ def quick_call(
     lists = {id(thing) for thing, kind in zip(facts[::3], facts[1::3]) if kind is True}
     rest = [one for one in rest if not ((found := _ELEMENT.fullmatch(one)) and id(writer.names.get(found[1])) in lists)]
     asked = compiled("\n        and ".join(rest)) if rest else None
+    places = described(kernel.copies) or ()
+    state, owed = (None, []) if kernel.copies is None else (kernel.copies.numbers, kernel.copies.owed)
     make = kernel.result.make if isinstance(kernel.result, OutputResult) else None
+    constant = (kernel.result.returned,) if isinstance(kernel.result, ConstantResult) else None
     address = ctypes.cast(enter, ctypes.c_void_p).value
-    parts = general, tuple(facts), tracing, asked, look, make, (enter, block, times), siblings
-    addresses = address, *(each.buffer_info()[0] for each in times)
+    kept = enter, block, times, state, owed, gate, places
+    parts = general, tuple(facts), tracing, asked, look, make, constant, kept, siblings
+    addresses = address, *(0 if each is None else each.buffer_info()[0] for each in (*times, state, gate))
     numbers = float(block.location()), len(kernel.plan.buffers), int(kernel.plan.precision is not FLOAT64)
-    return extension.make((*parts, *addresses, *numbers, tuple(arguments)))
+    return extension.make((*parts, *addresses, *numbers, owed, places, tuple(arguments)))
 
 
 def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) -> Sequence[Any] | None:
@@ -231,10 +242,11 @@ def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) ->
 def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | None:
     """Kind, two numbers and an object of each argument, as the source takes them; None if one is of another kind."""
     plan, kernel = writer.kernel.plan, writer.kernel
-    is_usual = isinstance(kernel.result, OutputResult) and len(plan.buffers) <= _MOST_BUFFERS
+    is_usual = isinstance(kernel.result, (OutputResult, ConstantResult)) and len(plan.buffers) <= _MOST_BUFFERS
     is_usual = is_usual and len(plan.nodes) <= _MOST and plan.packed_size <= _MOST_NUMBERS
-    if not is_usual or plan.questions or kernel.draws is not None or kernel.changed:
+    if not is_usual or plan.questions or kernel.draws is not None or len(kernel.changed) > _MOST_CHANGED:
         return None
+    changed = struct.pack(f"{len(kernel.changed)}N", *kernel.changed)
     found: list[tuple[str, int, int, Any]] = []
     for node in plan.nodes:
         if isinstance(node, NumberNode) and node.integer and node.is_plain:
@@ -243,12 +255,12 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
         elif isinstance(node, NumberNode) and node.is_plain and not writer.is_index(node.place):
             found.append(("f", 0, 0, None))
         elif isinstance(node, NumbersNode) and len(node.shape) == 1 and not node.integer and _has_kind(node, writer):
-            found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, None))
+            found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, changed))
         elif type(node) is BufferNode and node.type is bytes:
             found.append(("b", node.size, node.region, writer.limits(node)))
         elif isinstance(node, BufferNode) and node.limit < EXACT_INTEGERS:
             return None
-        elif type(node) is BufferNode and not any(writer.is_index(node.place + k) for k in range(node.size)):
+        elif type(node) is BufferNode and not changed and not _has_indices(node, node.size, writer):
             thing = node.type, node.format.encode(), *node.shape
             found.append(("a", len(node.shape), node.region, thing))
         elif isinstance(node, StaticNode):
@@ -264,4 +276,8 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
 
 def _has_kind(node: NumbersNode, writer: ConditionWriter) -> bool:
     is_list = node.kinds[0] in (list, tuple) and node.is_plain
-    return is_list and not any(writer.is_index(node.place + k) for k in range(node.shape[0]))
+    return is_list and not _has_indices(node, node.shape[0], writer)
+
+
+def _has_indices(node: NumbersNode | BufferNode, size: int, writer: ConditionWriter) -> bool:
+    return any(writer.is_index(node.place + k) for k in range(size))

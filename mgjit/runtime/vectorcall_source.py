@@ -2,7 +2,8 @@
 
 It takes a call only if everything is exactly as when the step was traced: the arguments have the types and ranges in
 `arguments`, the entries of dicts, cells and lists in `facts` are the same objects, `nothing` is empty, and what
-`rest()` asks holds, and `look()` as well when it is time by the clock.  Arguments that it does not take it offers to
+`rest()` asks holds, and `look()` as well when it is time by the clock.  Then it copies the numbers in the user's
+objects (vectorcall_copies.py).  Arguments that it does not take it offers to
 its `siblings`, the quick calls of the same step for other structures.  Whatever else happens is left to `general`, the
 generated Python function for the same calls, which starts anew.  So a condition may be too strict, never too lax, and
 all errors are those of that function.
@@ -11,6 +12,7 @@ Nothing is shared by objects of two steps, and no type by two objects: several i
 """
 
 from ..tracing.surroundings.guard import COUNTED, QUICK_SECONDS
+from . import vectorcall_copies
 
 SOURCE = (
     f"#define QUICK_SECONDS {QUICK_SECONDS!r}\n#define COUNTED {COUNTED}\n"
@@ -29,6 +31,9 @@ SOURCE = (
 #define CLOCK CLOCK_MONOTONIC
 #endif
 
+"""
+    + vectorcall_copies.SOURCE
+    + r"""
 typedef struct { long kind; long long low, high; PyObject *thing; } Argument;
 
 /* What a call has taken from its arguments. */
@@ -49,12 +54,13 @@ typedef struct {
     double *times, *pause; /* when to look, whether calls have gone without; when the pause is over */
     double looked; /* when the clock was last looked at, so many calls were to be counted after, and so many are left */
     long counted, left;
-    PyObject *general, *facts, *nothing, *rest, *look, *make, *kept, *siblings;
+    PyObject *general, *facts, *nothing, *rest, *look, *make, *constant, *kept, *siblings;
+    Copies copies;
     PyTypeObject *subtype; /* `make`, if that is a class of floats that are made like any float */
     Argument arguments[MOST];
 } Call;
 
-#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(look) DO(make) DO(kept) DO(siblings)
+#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(look) DO(make) DO(constant) DO(kept) DO(siblings)
 
 /* A number, rounded if the code has floats; one that is too large for that is not taken. */
 static int put(const Call *call, double number, Taken *taken)
@@ -98,6 +104,15 @@ static int take_buffer(const Argument *one, PyObject *given, Taken *taken)
     return 1;
 }
 
+/* Whether a list is one of those to which the step assigns, whose addresses `thing` has. */
+static int is_changed(const Argument *one, PyObject *list)
+{
+    const char *addresses = PyBytes_AS_STRING(one->thing);
+    for (Py_ssize_t k = 0; k < PyBytes_GET_SIZE(one->thing); k += (Py_ssize_t)sizeof list)
+        if (!memcmp(addresses + k, &list, sizeof list)) return 1;
+    return 0;
+}
+
 /* One argument: 'f' a float, 'i' an int in a range, 'l' a list or 't' a tuple of floats, 'b' bytes, 'a' another buffer,
  * 'o' this very object. */
 static int take(const Call *call, const Argument *one, PyObject *given, Taken *taken)
@@ -114,7 +129,7 @@ static int take(const Call *call, const Argument *one, PyObject *given, Taken *t
         number = PyLong_AsLongLongAndOverflow(given, &overflow);
         return !overflow && number >= one->low && number <= one->high && put(call, (double)number, taken);
     case 'l':
-        if (!PyList_CheckExact(given)) return 0;
+        if (!PyList_CheckExact(given) || is_changed(one, given)) return 0;
         size = PyList_GET_SIZE(given);
         items = ((PyListObject *)given)->ob_item;
         break;
@@ -231,6 +246,11 @@ static int holds(Call *call)
 static PyObject *result_of(Call *call, double number)
 {
     PyObject *plain, *made;
+    if (call->constant != NULL) { /* a tuple with what each call returns */
+        made = PyTuple_GET_ITEM(call->constant, 0);
+        Py_INCREF(made);
+        return made;
+    }
     if (call->subtype != NULL) { /* what calling the type would make, without arguments and a plain float in between */
         made = call->subtype->tp_alloc(call->subtype, 0);
         if (made != NULL) ((PyFloatObject *)made)->ob_fval = number;
@@ -260,12 +280,26 @@ static int takes(Call *call, PyObject *const *given, Py_ssize_t count, Taken *ta
 }
 
 /* A call as it was traced; NULL without an error if it is none, and then nothing was done. */
-static PyObject *quickly(Call *call, const Taken *taken)
+static PyObject *quickly(Call *call, PyObject *const *given, const Taken *taken)
 {
     union { double number; unsigned long long bits; } result;
+    Copies *copies = &call->copies;
+    int is_done = 1;
     if (holds(call) <= 0) return NULL;
-    result.number = run(call, taken);
-    return result.bits >> 52 != 0xfff || !(result.bits << 12) ? result_of(call, result.number) : NULL;
+    if (copies->count) {
+        if (copies->is_busy) return NULL;
+        copies->is_busy = 1;
+        is_done = fill(copies, given, call->count) > 0;
+    }
+    if (is_done) {
+        result.number = run(call, taken);
+        is_done = result.bits >> 52 != 0xfff || !(result.bits << 12);
+    }
+    if (copies->count) {
+        is_done = is_done && show(copies) >= 0;
+        forget(copies);
+    }
+    return is_done ? result_of(call, result.number) : NULL;
 }
 
 static void dealloc(PyObject *self);
@@ -289,7 +323,7 @@ static PyObject *called(PyObject *self, PyObject *const *given, size_t flags, Py
                 Py_DECREF(other);
         }
         if (taker != NULL) {
-            PyObject *result = quickly(taker, &taken);
+            PyObject *result = quickly(taker, given, &taken);
             release(&taken);
             Py_DECREF(taker);
             if (result != NULL || PyErr_Occurred()) return result;
@@ -317,6 +351,9 @@ static int clear(PyObject *self)
 #undef DO
     for (Py_ssize_t k = 0; k < call->count; k++) Py_CLEAR(call->arguments[k].thing);
     call->subtype = NULL;
+    call->copies.count = 0;
+    PyMem_Free(call->copies.places);
+    call->copies.places = NULL;
     call->count = -2; /* no call has so many arguments */
     call->general = Py_None;
     Py_INCREF(Py_None);
@@ -388,13 +425,13 @@ __attribute__((visibility("default"))) PyObject *mgjit_floats(PyObject *list)
 
 __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *parts)
 {
-    PyObject *general, *facts, *nothing, *rest, *look, *make, *kept, *siblings, *arguments;
-    unsigned long long enter, times, pause;
+    PyObject *general, *facts, *nothing, *rest, *look, *make, *constant, *kept, *siblings, *owed, *places, *arguments;
+    unsigned long long enter, times, pause, state, gate;
     double block;
     long pointers, is_single;
-    if (!PyArg_ParseTuple(parts, "OOOOOOOO!KKKdllO!", &general, &facts, &nothing, &rest, &look, &make, &kept,
-                          &PyList_Type, &siblings, &enter, &times, &pause, &block, &pointers, &is_single,
-                          &PyTuple_Type, &arguments))
+    if (!PyArg_ParseTuple(parts, "OOOOOOOOO!KKKKKdllO!O!O!", &general, &facts, &nothing, &rest, &look, &make, &constant,
+                          &kept, &PyList_Type, &siblings, &enter, &times, &pause, &state, &gate, &block, &pointers,
+                          &is_single, &PyList_Type, &owed, &PyTuple_Type, &places, &PyTuple_Type, &arguments))
         return NULL;
     PyObject *type = PyType_FromSpec(&spec);
     if (type == NULL) return NULL;
@@ -417,6 +454,15 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
     EACH(DO)
 #undef DO
     call->subtype = float_subtype(call->make);
+    memset(&call->copies, 0, sizeof call->copies);
+    call->copies.state = (double *)(size_t)state;
+    call->copies.gate = (const long long *)(size_t)gate;
+    call->copies.owed = owed;
+    if (describe(&call->copies, places) < 0) {
+        call->count = 0; /* no argument is known yet */
+        Py_DECREF(call);
+        return NULL;
+    }
     for (Py_ssize_t k = 0; k < call->count; k++) {
         Argument *one = &call->arguments[k];
         int kind;

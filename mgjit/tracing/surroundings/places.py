@@ -130,18 +130,18 @@ class Attribute(Place):
         return original_class(type(self.holder)), self.name
 
     def expression(self, name_of: Callable[[Any], str]) -> str:
-        if self._is_plain():
+        if self.is_plain():
             return f"{name_of(self.holder)}.{self.name}"
         if self.field.is_slot:
             return f"{name_of(self.field.read)}({name_of(self.holder)})"
         return f"{name_of(raw_attributes)}({name_of(self.holder)})[{name_of(self.name)}]"
 
     def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
-        if self.field.is_slot and not self._is_plain():
+        if self.field.is_slot and not self.is_plain():
             return f"{name_of(self.field.write)}({name_of(self.holder)}, {content})"
         return f"{self.expression(name_of)} = {content}"
 
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether the class lets Python read and write the field itself."""
         kind = type(self.holder)
         hooks = ("__getattribute__", "__setattr__", "__getattr__")

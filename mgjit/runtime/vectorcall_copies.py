@@ -1,0 +1,267 @@
+"""What quick calls (vectorcall.py) copy in C between the user's objects and a State: numbers and lists of floats.
+
+The generated Python functions of copies.py copy everything; the C code copies what most small steps have, in a tenth
+of the time:
+
+1. `described` tells where each number or list of floats lies: in a variable, an entry of a dict or an attribute that
+   Python reads and writes itself, or in a list or tuple that lies there.  It tells nothing if one is of another kind.
+2. `fill` looks up each place and copies what is there; it does nothing if something is not exactly of the type and
+   length that it was.  Lists that the step makes are made before that: making one may collect garbage, and so run code
+   of the user's.
+3. The kernel runs.
+4. `show` puts what the step has assigned into the same objects.  A number whose bits have not changed is left alone.
+
+From 2 to 4 no Python code runs, and the GIL is held; so nothing is ever owed, as it may be in copies.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..memory.live import raw_attributes
+from ..tracing.copies.copies import Copied, Copies
+from ..tracing.copies.placewriter import lists_on_their_own
+from ..tracing.surroundings.places import Attribute, Element, Entry, Place, Variable
+
+#: So many lists are compared with each other, since two of them may have become one.
+_MOST_LISTS = 8
+
+SOURCE = r"""
+/* One number, or one list of floats.  Kinds of holders: 'd' a dict, 'c' a cell, 'a' an object whose attribute is
+ * meant, 'r' one whose attributes are looked up in its own dict, past its class. */
+typedef struct {
+    int kind, is_assigned, is_replaced, is_own; /* is_own: another list may lie in this very place */
+    int was_int, is_int;
+    Py_ssize_t offset, size; /* in the state; the size of a single number is 0 */
+    long long limit;         /* of ints */
+    PyObject *holder, *name, *path, *chosen; /* path: index and length of each list in between; chosen: None or bytes */
+    /* Only during a call, and owned then: the list in which the place is, what is there, and the list that will be. */
+    PyObject *around, *now, *made;
+} Place;
+
+typedef struct {
+    Py_ssize_t count;
+    double *state;
+    const long long *gate; /* other calls of the step are under way unless it is 0 */
+    int is_busy;           /* a call is, of which this one is a part */
+    PyObject *owed;        /* its number is negative unless a call was interrupted (copies.py) */
+    Place *places;
+} Copies;
+
+/* Look up what lies at a place, and the list or tuple that has it, if one does; 0 if nothing does. */
+static int look_up(Place *place)
+{
+    PyObject *now, *attributes = place->kind == 'r' ? PyObject_GenericGetDict(place->holder, NULL) : place->holder;
+    if (attributes == NULL) return 0;
+    if (place->kind == 'a')
+        now = PyObject_GetAttr(place->holder, place->name);
+    else {
+        now = place->kind == 'c' ? PyCell_GET(place->holder) : PyDict_GetItemWithError(attributes, place->name);
+        Py_XINCREF(now);
+    }
+    place->now = now;
+    if (place->kind == 'r') Py_DECREF(attributes);
+    for (Py_ssize_t k = 0; place->now != NULL && k < PyTuple_GET_SIZE(place->path); k += 2) {
+        Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(place->path, k));
+        Py_XDECREF(place->around);
+        place->around = now = place->now;
+        place->now = NULL;
+        if (!PyList_CheckExact(now) && !PyTuple_CheckExact(now)) return 0;
+        if (Py_SIZE(now) != PyLong_AsSsize_t(PyTuple_GET_ITEM(place->path, k + 1))) return 0;
+        place->now = PyList_CheckExact(now) ? PyList_GET_ITEM(now, index) : PyTuple_GET_ITEM(now, index);
+        Py_INCREF(place->now);
+    }
+    return place->now != NULL;
+}
+
+/* Copy in what is at a place; 0 if it is something else than it was. */
+static int fill_one(Place *place, double *to)
+{
+    if (!look_up(place)) return 0;
+    PyObject *now = place->now;
+    if (place->is_assigned && (place->size == 0 || place->is_replaced) && place->around != NULL &&
+        !PyList_CheckExact(place->around))
+        return 0;
+    if (place->size == 0 && place->was_int) {
+        int overflow;
+        if (!PyLong_CheckExact(now)) return 0;
+        long long number = PyLong_AsLongLongAndOverflow(now, &overflow);
+        *to = (double)number;
+        return !overflow && number >= -place->limit && number <= place->limit;
+    }
+    if (place->size == 0) {
+        if (!PyFloat_CheckExact(now)) return 0;
+        *to = PyFloat_AS_DOUBLE(now);
+        return 1;
+    }
+    if (!PyList_CheckExact(now) || PyList_GET_SIZE(now) != place->size) return 0;
+    for (Py_ssize_t k = 0; k < place->size; k++) {
+        PyObject *one = PyList_GET_ITEM(now, k);
+        if (!PyFloat_CheckExact(one)) return 0;
+        to[k] = PyFloat_AS_DOUBLE(one);
+    }
+    return 1;
+}
+
+/* Let go of what belongs to a call. */
+static void forget(Copies *copies)
+{
+    for (Py_ssize_t k = 0; k < copies->count; k++) {
+        Py_CLEAR(copies->places[k].around);
+        Py_CLEAR(copies->places[k].now);
+        Py_CLEAR(copies->places[k].made);
+    }
+    copies->is_busy = 0;
+}
+
+/* Whether a place has a list that is also an argument, or lies at another place. */
+static int is_shared(const Copies *copies, const Place *place, PyObject *const *given, Py_ssize_t count)
+{
+    for (Py_ssize_t k = 0; k < count; k++)
+        if (given[k] == place->now) return 1;
+    for (const Place *other = copies->places; other < place; other++)
+        if (other->is_own && other->now == place->now) return 1;
+    return 0;
+}
+
+/* 1, 0 if this is no call for quick copying, -1 after an error; nothing was changed but the state. */
+static int fill(Copies *copies, PyObject *const *given, Py_ssize_t count)
+{
+    for (Py_ssize_t k = 0; k < copies->count; k++) {
+        Place *place = &copies->places[k];
+        if (place->is_replaced && (place->made = PyList_New(place->size)) == NULL) return -1;
+    }
+    if (*copies->gate || PyLong_AsLong(PyList_GET_ITEM(copies->owed, 0)) >= 0) return 0;
+    for (Py_ssize_t k = 0; k < copies->count; k++) {
+        Place *place = &copies->places[k];
+        if (!fill_one(place, copies->state + place->offset)) {
+            PyErr_Clear();
+            return 0;
+        }
+        if (place->is_own && is_shared(copies, place, given, count)) return 0;
+    }
+    return 1;
+}
+
+static int is_same(PyObject *one, double number)
+{
+    double other = PyFloat_AS_DOUBLE(one);
+    return !memcmp(&other, &number, sizeof number);
+}
+
+/* Put a number or list, whose reference is stolen, where another one was; -1 if that cannot be. */
+static int put_there(Place *place, PyObject *made)
+{
+    int is_wrong = 0;
+    if (made == NULL) return -1;
+    if (place->around != NULL) {
+        Py_ssize_t last = PyTuple_GET_SIZE(place->path) - 2;
+        return PyList_SetItem(place->around, PyLong_AsSsize_t(PyTuple_GET_ITEM(place->path, last)), made);
+    }
+    if (place->kind == 'c')
+        is_wrong = PyCell_Set(place->holder, made);
+    else if (place->kind == 'd')
+        is_wrong = PyDict_SetItem(place->holder, place->name, made);
+    else if (place->kind == 'a')
+        is_wrong = PyObject_SetAttr(place->holder, place->name, made);
+    else {
+        PyObject *attributes = PyObject_GenericGetDict(place->holder, NULL);
+        is_wrong = attributes == NULL ? -1 : PyDict_SetItem(attributes, place->name, made);
+        Py_XDECREF(attributes);
+    }
+    Py_DECREF(made);
+    return is_wrong;
+}
+
+static int show_one(Place *place, const double *from)
+{
+    if (place->size == 0) {
+        if (!place->was_int && !place->is_int && is_same(place->now, *from)) return 0;
+        int is_int = place->is_int && isfinite(*from); /* infinities and nans stay floats */
+        return put_there(place, is_int ? PyLong_FromDouble(*from) : PyFloat_FromDouble(*from));
+    }
+    PyObject *list = place->is_replaced ? place->made : place->now;
+    const char *chosen = place->chosen == Py_None ? NULL : PyBytes_AS_STRING(place->chosen);
+    for (Py_ssize_t k = 0; k < place->size; k++) {
+        PyObject *old = PyList_GET_ITEM(list, k);
+        if ((chosen != NULL && !chosen[k]) || (old != NULL && is_same(old, from[k]))) continue;
+        PyObject *number = PyFloat_FromDouble(from[k]);
+        if (number == NULL) return -1;
+        PyList_SET_ITEM(list, k, number);
+        Py_XDECREF(old);
+    }
+    if (!place->is_replaced) return 0;
+    place->made = NULL;
+    return put_there(place, list);
+}
+
+/* -1 after an error, which can only be one of memory. */
+static int show(Copies *copies)
+{
+    for (Py_ssize_t k = 0; k < copies->count; k++) {
+        Place *place = &copies->places[k];
+        if (place->is_assigned && show_one(place, copies->state + place->offset) < 0) return -1;
+    }
+    return 0;
+}
+
+/* From what Python describes; -1 after an error.  What this refers to, the description keeps. */
+static int describe(Copies *copies, PyObject *parts)
+{
+    if (PyTuple_GET_SIZE(parts) == 0) return 0;
+    copies->places = PyMem_Calloc((size_t)PyTuple_GET_SIZE(parts), sizeof(Place));
+    if (copies->places == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(parts); k++) {
+        Place *one = &copies->places[k];
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(parts, k), "COOOOnnLiiiii", &one->kind, &one->holder, &one->name,
+                              &one->path, &one->chosen, &one->offset, &one->size, &one->limit, &one->is_assigned,
+                              &one->is_replaced, &one->is_own, &one->was_int, &one->is_int))
+            return -1;
+    }
+    copies->count = PyTuple_GET_SIZE(parts);
+    return 0;
+}
+"""
+
+
+def described(copies: Copies | None) -> tuple[tuple[Any, ...], ...] | None:
+    """What `describe` takes of all that a kernel copies; None if something is of another kind."""
+    if copies is None:
+        return ()
+    own = {id(part) for part in lists_on_their_own(copies.parts)}
+    is_simple = not copies.inputs and not copies.told.kept and copies.numbers.typecode == "d"
+    if not is_simple or len(own) > _MOST_LISTS:
+        return None
+    found = [_described(part, id(part) in own) for part in copies.parts]
+    return None if None in found else tuple(found)  # type: ignore[arg-type]
+
+
+def _described(part: Copied, is_own: bool) -> tuple[Any, ...] | None:
+    ints = bool(part.given_integers), bool(part.integers)
+    root = _root(part.place)
+    if part.mixed or part.numpy_floats or part.allowed or root is None or (part.size and any(ints)):
+        return None
+    chosen = None if part.positions is None else bytes([k in part.positions for k in range(part.size)])
+    flags = part.assigned, part.replaced, is_own, *ints
+    return (*root, chosen, part.offset, part.size, part.limit, *map(int, flags))
+
+
+def _root(place: Place) -> tuple[str, Any, Any, Sequence[int]] | None:
+    """The kind of what holds a place, this holder, the name there, and index and length of each list in between."""
+    path: list[int] = []
+    while isinstance(place, Element):
+        path[:0] = place.name, place.siblings
+        place = place.holder
+    if isinstance(place, Entry) and type(place.holder) is dict:
+        return "d", place.holder, place.name, tuple(path)
+    if isinstance(place, Variable):
+        return "c", place.holder, place.name, tuple(path)
+    if isinstance(place, Attribute) and place.is_plain():
+        return "a", place.holder, place.name, tuple(path)
+    if isinstance(place, Attribute) and not place.field.is_slot and type(raw_attributes(place.holder)) is dict:
+        return "r", place.holder, place.name, tuple(path)
+    return None
