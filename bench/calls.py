@@ -1,4 +1,4 @@
-"""What a call of an almost empty step costs: of three numbers, and of a list of two and two numbers.
+"""What a call of an almost empty step costs: of three numbers, of a list of two and two numbers, and with ten weights.
 
     python bench/calls.py
 
@@ -30,6 +30,24 @@ def listed(xs: Any, y: Any, rate: Any) -> Any:
     return xs[0] * xs[1] + y * rate
 
 
+class Line:
+    """Ten weights in a list that each call changes, and a count."""
+
+    def __init__(self) -> None:
+        self.w, self.count = [0.1 * k for k in range(10)], 0
+
+    def update(self, x: Any, y: Any, rate: Any) -> Any:
+        w, predicted = self.w, 0.0
+        for k in range(0, 10, 2):
+            predicted += w[k] * x + w[k + 1]
+        error = predicted - y
+        for k in range(0, 10, 2):
+            w[k] -= rate * error * x
+            w[k + 1] -= rate * error
+        self.count += 1
+        return error * error
+
+
 def nanoseconds(function: Any, arguments: tuple[Any, ...]) -> float:
     """The least time of a call."""
     names = {"function": function, **{f"x{k}": one for k, one in enumerate(arguments)}}
@@ -48,7 +66,11 @@ def compiled(function: Any, arguments: tuple[Any, ...]) -> Any:
 def main() -> None:
     """Print a table."""
     print(f"{platform.python_implementation()} {platform.python_version()}: ns a call")
-    steps = {"three numbers": (three, (1.5, 2.5, 3.5)), "a list and two": (listed, ([1.5, 2.5], 0.5, 0.1))}
+    steps: dict[str, Any] = {
+        "three numbers": (three, (1.5, 2.5, 3.5)),
+        "a list and two": (listed, ([1.5, 2.5], 0.5, 0.1)),
+    }
+    steps["ten weights"] = Line().update, (0.5, 0.25, 1e-9)
     vectorcall.MANY_CALLS = sys.maxsize
     found = {
         what: [nanoseconds(function, given), nanoseconds(compiled(function, given), given)]

@@ -50,6 +50,8 @@ from .survey import Survey
 _FEW_OBJECTS = 16
 #: A short list of these, or an empty one, is for hooks, which come and go; layers and parameters stay.
 _FUNCTIONS = {FunctionType, MethodType, BuiltinFunctionType}
+#: What such things refer to can never be something else; methods of Python, of C and of slots have one shape.
+_FIXED = [shape_of(tuple), shape_of(MethodType)]
 #: So much data besides variables is compared at each call; variables of functions and classes count only beyond.
 _FEW = 24
 _MANY_VARIABLES = 64
@@ -230,8 +232,8 @@ class Guard:
             elif kind is list and all(map(_is_told_by_identity, survey.kinds[id(thing)])):
                 is_short = len(copied) < _FEW_OBJECTS and survey.kinds[id(thing)] <= _FUNCTIONS
                 (self._often if is_short and self._has_room() else self._rarely).row(thing, path)
-            elif shape is shape_of(tuple) or kind is BuiltinFunctionType or (not copied and shape.restore is None):
-                continue  # what it refers to can never be something else
+            elif shape in _FIXED or (not copied and shape.restore is None):
+                continue
             else:
                 self._facts_of(copied).parts(thing, functools.partial(_parts, shape.copy, thing), path)
         for thing, place in survey.buffers:
