@@ -5,6 +5,7 @@ Those that most programs do without are imported when they are used themselves (
 
 from . import errors, nn, tensor
 from ._version import __version__
+from .engine.elementary import log1p
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
@@ -56,6 +57,7 @@ __all__ = [
     "jacobian",
     "load",
     "log",
+    "log1p",
     "manual_seed",
     "maximum",
     "minimum",

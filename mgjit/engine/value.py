@@ -235,6 +235,12 @@ class Value:
             return recording.methods["_copied"](self)
         return _unary(self._data, _copy_backward, self)
 
+    def _linked(self, number: Any, derivative: Any) -> Value:
+        """A node with this number, which depends on self with this derivative (elementary.py)."""
+        if (recording := hook.recording) is not None and recording.thread == get_ident():
+            return recording.methods["_linked"](self, number, derivative)
+        return _node(number, _linked_backward, self, _constant(derivative))
+
     def _select(self, condition: Any, chosen: Any, other: Any) -> Any:
         """`mgjit.where` with at least one Value among its arguments."""
         if (recording := hook.recording) is not None and recording.thread == get_ident():
@@ -461,6 +467,10 @@ def _minimum_backward(out: Value) -> None:
 
 def _copy_backward(out: Value) -> None:
     out._left._grad += out._grad
+
+
+def _linked_backward(out: Value) -> None:
+    out._left._grad += out._right._data * out._grad
 
 
 def _select_backward(out: Value) -> None:

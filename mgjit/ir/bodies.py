@@ -19,8 +19,10 @@ import functools
 import math
 from typing import Any, Callable, NamedTuple, Union
 
+from ..engine.elementary import ELEMENTARY, Elementary
 from ..engine.library import FUNCTIONS as LIBRARY
 from ..engine.library import is_available
+from ..engine.operations import OPERATIONS
 
 
 class Element(NamedTuple):
@@ -130,6 +132,23 @@ class _Scalar:
     def __gt__(self, other: Any) -> _Scalar:
         return other.apply("less", self) if isinstance(other, _Scalar) else self._reflected("less", other)
 
+    # What the functions of engine/functions.py and elementary.py call.
+
+    def _select(self, condition: _Scalar, chosen: Any, other: Any) -> _Scalar:
+        return condition.apply("select", chosen, other)
+
+    def _library(self, name: str, operands: tuple[_Scalar, ...]) -> _Scalar:
+        return self.apply(name)
+
+
+def _add_method(operation: str, method: str) -> None:
+    setattr(_Scalar, method, lambda self: self.apply(operation))
+
+
+for _name, _operation in OPERATIONS.items():
+    if _operation.method:
+        _add_method(_name, _operation.method)
+
 
 def _exp(x: _Scalar) -> _Scalar:
     return x.apply("exp")
@@ -185,6 +204,12 @@ def _of_library(name: str, derivative: Callable[[_Scalar, _Scalar], Any], x: _Sc
     """A function of the C library; `derivative` is that of x and of the result."""
     found = x.apply(name)
     return found.apply("link", x, derivative(x, found))
+
+
+def _elementary(function: Elementary, x: _Scalar) -> _Scalar:
+    """A function of engine/elementary.py."""
+    found: _Scalar = function.value(x)
+    return found if function.derivative is None else found.apply("link", x, function.derivative(x, found))
 
 
 def _remainder(x: _Scalar, y: Any) -> _Scalar:
@@ -286,7 +311,6 @@ _DERIVATIVES: dict[str, Callable[[_Scalar, _Scalar], Any]] = {
     "atan": lambda x, found: 1.0 / (1.0 + x * x),
     "sinh": lambda x, found: x.apply("cosh"),
     "cosh": lambda x, found: x.apply("sinh"),
-    "log1p": lambda x, found: 1.0 / (1.0 + x),
     "expm1": lambda x, found: found + 1.0,
     "log2": lambda x, found: 1.0 / (x * math.log(2.0)),
     "log10": lambda x, found: 1.0 / (x * math.log(10.0)),
@@ -337,6 +361,8 @@ ELEMENTWISE: dict[str, Body] = {
     **{name: _one(name, 1) for name in ("negate", "absolute", "exp", "log", "tanh", "sqrt", "relu")},
     **{name: _one(name, LIBRARY[name].arity) for name in LIBRARY if is_available(name)},
     **{name: define(functools.partial(_of_library, name, d), operands=1) for name, d in _DERIVATIVES.items()},
+    **{name: define(functools.partial(_elementary, one), operands=1) for name, one in ELEMENTARY.items()},
+    "softplus": define(lambda x: _select(x > 0.0, x, 0.0) + (1.0 + _exp(_select(x > 0.0, -x, x))).apply("log")),
     "where": _one("select", 3),
     **{f"{name}_or_nan": define(functools.partial(_or_nan, name), operands=2) for name in ("maximum", "minimum")},
     "power_or_one": define(_power),
@@ -345,7 +371,6 @@ ELEMENTWISE: dict[str, Body] = {
     "reciprocal": define(lambda x: 1.0 / x),
     "sigmoid": define(sigmoid),
     "silu": define(lambda x: x * sigmoid(x)),
-    "softplus": define(lambda x: _select(x > 0.0, x, 0.0) + (1.0 + _exp(_select(x > 0.0, -x, x))).apply("log")),
     "rsqrt": define(lambda x: 1.0 / x.apply("sqrt")),
     "sign": define(_sign),
     "erf": define(_erf),

@@ -83,7 +83,7 @@ def _arithmetic(types: TracedTypes) -> dict[str, Callable[..., Any]]:
         methods[f"__r{name}__"] = types.binary_on_value(code, True)
     for name in ("__pow__", "__truediv__", "__rtruediv__", "__lt__", "__le__", "__gt__", "__ge__", "__neg__",
                  "__abs__", "relu", "exp", "log", "tanh", "sqrt", "maximum", "minimum", "_select",
-                 "_copied"):  # fmt: skip
+                 "_copied", "_linked"):  # fmt: skip
         methods[name] = types.value.__dict__[name]
     methods["_lifted"] = types.value.__dict__["_lifted"].__func__
     return methods

@@ -252,6 +252,9 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
     def value_minimum(self: Any, other: Any) -> Any:
         return value_from(recorder.emit(ops.MINIMUM, lift(self), lift(other)))
 
+    def value_linked(self: Any, number: Any, derivative: Any) -> Any:
+        return value_from(recorder.link(number_operand(number), lift(self), number_operand(derivative)))
+
     def number_extreme(code: int) -> Callable[[Any, Any], Any]:
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, Value):
@@ -363,7 +366,7 @@ def traced_types(recorder: Recorder, gatherer: Any) -> TracedTypes:
         setattr(TracedValue, name, refuse(reason))
     value_methods = {
         "__pow__": value_power, "__truediv__": value_divide, "__rtruediv__": value_divide_reflected,
-        "maximum": value_maximum, "minimum": value_minimum,
+        "maximum": value_maximum, "minimum": value_minimum, "_linked": value_linked,
     }  # fmt: skip
     for name, method in value_methods.items():
         setattr(TracedValue, name, method)
