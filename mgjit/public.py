@@ -5,7 +5,7 @@ Those that most programs do without are imported when they are used themselves (
 
 from . import errors, nn, tensor
 from ._version import __version__
-from .engine.elementary import log1p
+from .engine.elementary import log1p, softplus
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
@@ -67,6 +67,7 @@ __all__ = [
     "optim",
     "relu",
     "save",
+    "softplus",
     "sqrt",
     "state",
     "take",

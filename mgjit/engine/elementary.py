@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, Callable, NamedTuple
 
 from . import arithmetic
-from .functions import _is_plain, _method
+from .functions import _is_plain, _method, exp, log, where
 from .library import library_function
 from .value import Value
 
@@ -72,9 +72,14 @@ def _divide(x: Any, y: Any) -> Any:
     return arithmetic.divide(x, y) if _is_plain(y) else x / y
 
 
+def _softplus(x: Any) -> Any:
+    return where(x > 0.0, x, 0.0) + log(1.0 + exp(where(x > 0.0, -x, x)))  # exp of nothing above 0
+
+
 log1p = _define(
     "log1p",
     "log(1 + x), exact for small x as well; -inf at -1 and nan below.",
     _in_library("log1p"),
     lambda x, found: _divide(1.0, 1.0 + x),
 )
+softplus = _define("softplus", "log(1 + exp(x)), without overflow.", _softplus)

@@ -362,7 +362,6 @@ ELEMENTWISE: dict[str, Body] = {
     **{name: _one(name, LIBRARY[name].arity) for name in LIBRARY if is_available(name)},
     **{name: define(functools.partial(_of_library, name, d), operands=1) for name, d in _DERIVATIVES.items()},
     **{name: define(functools.partial(_elementary, one), operands=1) for name, one in ELEMENTARY.items()},
-    "softplus": define(lambda x: _select(x > 0.0, x, 0.0) + (1.0 + _exp(_select(x > 0.0, -x, x))).apply("log")),
     "where": _one("select", 3),
     **{f"{name}_or_nan": define(functools.partial(_or_nan, name), operands=2) for name in ("maximum", "minimum")},
     "power_or_one": define(_power),
