@@ -5,7 +5,7 @@ Those that most programs do without are imported when they are used themselves (
 
 from . import errors, nn, tensor
 from ._version import __version__
-from .engine.elementary import log1p, softplus
+from .engine.elementary import erf, log1p, softplus
 from .engine.functions import dot, exp, log, maximum, minimum, one_hot, relu, sqrt, take, tanh, where
 from .engine.state import State, state, zeros
 from .engine.value import Value
@@ -49,6 +49,7 @@ __all__ = [
     "each",
     "enable_grad",
     "ensemble",
+    "erf",
     "errors",
     "exp",
     "freeze",

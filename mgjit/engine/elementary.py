@@ -12,6 +12,7 @@ What has an instruction or vectors of its own is an operation instead (`operatio
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, NamedTuple
 
 from . import arithmetic
@@ -83,3 +84,9 @@ log1p = _define(
     lambda x, found: _divide(1.0, 1.0 + x),
 )
 softplus = _define("softplus", "log(1 + exp(x)), without overflow.", _softplus)
+erf = _define(
+    "erf",
+    "The error function, that of `math`.",
+    _in_library("erf"),
+    lambda x, found: (2.0 / math.sqrt(math.pi)) * exp(-(x * x)),
+)

@@ -21,6 +21,7 @@ from tests.workload import BACKENDS, missing
 EXACTLY: dict[str, Callable[[float], float]] = {
     "log1p": math.log1p,
     "softplus": lambda x: max(x, 0.0) + math.log(1.0 + math.exp(-abs(x))),
+    "erf": math.erf,
 }
 #: Inside of where all of them are defined.
 POINTS = (0.0, -0.0, 0.3, -0.3, 0.7, -0.9, 1.5, 3, 1e-9, -1e-9, 5e-324, 40.0)
