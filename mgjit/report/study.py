@@ -129,8 +129,8 @@ class _Studied:
             self._clock.parts, measured.parts if measured else None, lowered.schedule, self._sources, names,
             hints_by_line(noted.traced.trace),
         )  # fmt: skip
-        heap, draws = noted.traced.heap, noted.traced.draws
-        remarks = [text for text in (draws.describe(), heap.backward) if text]
+        traced = noted.traced
+        remarks = [text for text in (traced.draws.describe(), traced.heap.backward, traced.both_ways) if text]
         if FAMILY in kernel.code.facts:
             remarks.append(_SHARED)
         remarks += [f"slower path: {note}" for note in lowered.notes]

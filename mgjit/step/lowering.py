@@ -34,6 +34,7 @@ class Lowering:
     hints: list[str] = field(default_factory=list)
     draws: str = ""
     backward: str = ""
+    both_ways: str = ""
     not_compared: str = ""
     noted: Noted | None = field(default=None, repr=False)
     step: object = field(default=None, repr=False)
@@ -63,7 +64,7 @@ class Lowering:
             f"{self.c_source.count(chr(10)):,} lines of C",
             "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
         ]
-        lines += [text for text in (self.draws, self.backward) if text]
+        lines += [text for text in (self.draws, self.backward, self.both_ways) if text]
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         else:
@@ -104,7 +105,7 @@ def _lowered(maker: Maker, noted: Noted) -> Lowering:
     lowered = lower(trace, noted.inputs, processor, code.grads, name=maker.qualname)
     return Lowering(
         lowered, noted.seconds, maker.stats, power_hints(trace), traced.draws.describe(), traced.heap.backward,
-        reason_without_trial(maker.options, plainly), noted, maker.function, code.mode,
+        traced.both_ways, reason_without_trial(maker.options, plainly), noted, maker.function, code.mode,
     )  # fmt: skip
 
 

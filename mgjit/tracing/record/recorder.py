@@ -135,6 +135,8 @@ class Recorder:
         self.number_of: Callable[[int], Any]
         #: Inside of how many conditions of which both sides are computed the step is.
         self.conditions = 0
+        #: The files and lines of `if` statements of which both sides are computed.
+        self.both_ways: dict[tuple[str, int], None] = {}
         #: What the sides of conditions must leave as it was (source/untaken.py).
         self.surroundings: Any = None
         #: Lists of which a traced number says which is meant (source/selected.py), where a trace is made of a call.

@@ -294,7 +294,7 @@ def as_loop(
     parts = [part for statement in (*node.body, *node.orelse) for part in ast.walk(statement)]
     named = sorted({part.id for part in parts if isinstance(part, ast.Name)})
     written_out = tuple(name for name in names if _is_written_out(name, node))
-    given: tuple[Any, ...] = text, does, tuple(named), written_out, tuple(outer)
+    given: tuple[Any, ...] = text, does, tuple(named), written_out, tuple(outer), node.lineno
     sides = call("sides", node.test, node.test, *(ast.Constant(part) for part in given))
     loop = ast.For(ast.Name(side, ast.Store()), sides, body, [])
     made: list[ast.stmt] = [ast.copy_location(loop, node)]

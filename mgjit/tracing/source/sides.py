@@ -56,10 +56,11 @@ class BothSides:
         named: Sequence[str],
         written_out: Sequence[str],
         outer: Sequence[str],
+        line: int,
         select: Callable[..., Any],
     ) -> None:
         self.chosen, self._test, self._does, self._named, self._select = True, test, does, named, select
-        self._written_out, self._outer = written_out, outer
+        self._written_out, self._outer, self._line = written_out, outer, line
         self._before: list[Any] = []
         self._first: list[Any] = []
         self._second: list[Any] = []
@@ -68,7 +69,10 @@ class BothSides:
     def enter(self, readers: Readers, changed: Readers) -> None:
         """A side begins."""
         if self.chosen:
-            self._untaken = Untaken(self._test._recorder, self._does, Reached.by_frame(sys._getframe(1), self._named))
+            frame, recorder = sys._getframe(1), self._test._recorder
+            recorder.both_ways[frame.f_code.co_filename, self._line] = None
+            self._untaken = Untaken(recorder, self._does, Reached.by_frame(frame, self._named))
+            del frame
             self._untaken.__enter__()
             self._before = list(map(_content, readers))
             for content in map(_content, changed):
@@ -137,17 +141,19 @@ def sides_of(
     named: Sequence[str],
     written_out: Sequence[str],
     outer: Sequence[str],
+    line: int,
 ) -> Iterator[Any]:
     """The sides to take.
 
     Args:
         does: what they do (implicit.py). named: the names in them.
         written_out: the names that mean new lists or dicts after both. outer: those that are not local.
+        line: of the statement.
     """
     if type(test) is bool or not is_traced(test) or issubclass(type(test), TracedView):
         yield OneSide(bool(test))
         return
-    both = BothSides(test, does, named, written_out, outer, select)
+    both = BothSides(test, does, named, written_out, outer, line, select)
     yield both
     both.chosen = False
     yield both

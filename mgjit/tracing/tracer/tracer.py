@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class TracedCall:
     assigned: frozenset[int]  # the identities of the memories of tensors that it assigns
     has_numpys: bool  # whether a number of the step is of numpy's type float64 in plain Python
     kept: list[Any]  # the memories of tensors from outside that are constants: of whole numbers and bools
+    both_ways: str  # the lines of `if` statements of which both sides are computed, for people
 
     def move(self, layouts: Layouts) -> Move:
         """What the first run of a kernel moves into its memory, with new parameters and state in these layouts."""
@@ -263,7 +265,7 @@ def trace_call(
     assigned = assigned_memories(trace)
     return TracedCall(
         trace, result, memory, drawing.plan, writes, limits[-1], objects, known, effects, assigned,
-        recorder.has_numpys, recorder.kept_tensors,
+        recorder.has_numpys, recorder.kept_tensors, _both_ways(recorder),
     )  # fmt: skip
 
 
@@ -272,6 +274,15 @@ def as_numbers(thing: Any, types: TracedTypes) -> Any:
     if isinstance(thing, Value):
         return types.number_at(types.lift(thing), False)
     return type(thing)(as_numbers(part, types) for part in thing) if type(thing) in (list, tuple) else thing
+
+
+def _both_ways(recorder: Recorder) -> str:
+    """The lines of `if` statements of which both sides are computed; empty where there are none."""
+    lines: dict[str, list[int]] = {}
+    for filename, line in recorder.both_ways:
+        lines.setdefault(os.path.basename(filename), []).append(line)
+    places = [f"{name}:{', '.join(map(str, sorted(found)))}" for name, found in lines.items()]
+    return f"both sides are computed, and numbers selected: {'; '.join(places)}" if places else ""
 
 
 def _limit(recorder: Recorder, plan: ArgumentPlan, heap: Heap | None) -> IntegerLimit:

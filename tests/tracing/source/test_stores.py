@@ -293,3 +293,16 @@ def test_03_sides_inside_of_sides_of_functions() -> None:
     numbers = [-0.9, 0.0, 0.7, -0.6, 0.4, -1.0]
     assert list(map(compiled, numbers)) == list(map(step, numbers)) == [7, 2, 1, 0, 2, 7]
     assert compiled.stats.last.made_by == "kernel"
+
+
+def test_04_explain_names_the_lines() -> None:
+    """Those of `if` statements whose sides are both computed."""
+    around = Around()
+
+    def step(x: float) -> Any:
+        return keeps_the_best(around, x)
+
+    text = mgjit.compile(step).lower(0.5).explain()
+    first = keeps_the_best.__code__.co_firstlineno
+    lines = f"{first + 1}, {first + 5}, {first + 8}"
+    assert f"both sides are computed, and numbers selected: test_stores.py:{lines}" in text
