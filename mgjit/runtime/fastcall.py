@@ -41,7 +41,7 @@ from .conditions import ConditionWriter, Unsuitable
 from .kernel import Kernel
 from .turn import Turn
 from .undo import Undo
-from .vectorcall import expect, quick_call
+from .vectorcall import expect, quick_call, result_in_c
 from .vectorcall_copies import described
 
 #: A kernel that takes no longer than this may keep the GIL: waking another thread takes about as long, and getting the
@@ -111,7 +111,8 @@ def fast_call(
         expect(writer, of_guard, counter)
     else:
         turn.expect_long_calls()
-    block = kernel.call_block(turn.gate, counter, own_output=brief and not PYPY)
+    own = kernel.outputs[:]
+    block = kernel.call_block(turn.gate, counter, own if brief and not PYPY else None)
     enter = library.caller("mgjit_short_call" if short else "mgjit_call", holds_gil=_takes_little_time(kernel))
     if enter is None:
         body = writer.body_without_addresses(library.bind("mgjit_counted_step", block), block, turn, counter)
@@ -131,10 +132,12 @@ def fast_call(
     if not quick or enter is None:
         return made
     if not short:  # between what this function puts into its block and its call, there may be quick calls
-        enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own_output=True)
+        enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own)
     times = guard.times, guard.pace.next
     return (
-        quick_call(writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate)
+        quick_call(
+            writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate, own
+        )
         or made
     )
 
@@ -151,17 +154,18 @@ def is_worth_it(kernel: Kernel) -> bool:
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
     # Copies and draws could not be undone if the gate then refused.
-    return kernel.copies is None and _is_simple(kernel, turn)
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is None
+    return simple and _is_brief(kernel, turn)
 
 
 def _is_quick(kernel: Kernel, turn: Turn) -> bool:
-    """Whether quick calls copy all that there is to copy."""
-    return _is_simple(kernel, turn) and kernel.verdict < 0 and not PYPY and described(kernel.copies) is not None
+    """Whether quick calls copy all that there is to copy, and make the result."""
+    can_be = kernel.verdict < 0 and not PYPY and result_in_c(kernel) is not None
+    return can_be and _is_brief(kernel, turn) and described(kernel.copies) is not None
 
 
-def _is_simple(kernel: Kernel, turn: Turn) -> bool:
-    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.draws is None
-    return simple and _takes_little_time(kernel) and not turn.has_long_calls
+def _is_brief(kernel: Kernel, turn: Turn) -> bool:
+    return kernel.draws is None and _takes_little_time(kernel) and not turn.has_long_calls
 
 
 def _takes_little_time(kernel: Kernel) -> bool:

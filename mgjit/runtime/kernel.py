@@ -217,11 +217,17 @@ class Kernel:
                 block.set(number, buffer)
         return block
 
-    def call_block(self, gate: array[int], counter: array[int], own_output: bool) -> ffi.PointerBlock:
-        """A block for the entries that take their inputs as arguments (see codegen/entries.py)."""
+    def call_block(
+        self, gate: array[int], counter: array[int], outputs: array[float] | None = None
+    ) -> ffi.PointerBlock:
+        """A block for the entries that take their inputs as arguments (see codegen/entries.py).
+
+        Args:
+            outputs: for the outputs of these calls alone; without it, they are those of all calls.
+        """
         block = self.pointer_block(more=2)
-        if own_output and self.outputs:
-            block.set(self.slot("output", 0), self.outputs[:])
+        if outputs:
+            block.set(self.slot("output", 0), outputs)
         block.set(len(self.buffers), gate)
         block.set(len(self.buffers) + 1, counter)
         return block

@@ -37,10 +37,11 @@ from ..compiler.toolchain import build, compilers
 from ..engine.precision import FLOAT64
 from ..tracing.call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode
 from ..tracing.call.known import KnownNode, StaticNode, ValueNode
-from ..tracing.call.results import ConstantResult, OutputResult
+from ..tracing.call.results import CompositeResult, ConstantResult, OutputResult
 from ..tracing.copies.placewriter import in_c
 from ..tracing.surroundings.facts import are_same
 from .conditions import ConditionWriter
+from .kernel import Kernel
 from .vectorcall_copies import described
 from .vectorcall_source import SOURCE
 
@@ -48,6 +49,8 @@ from .vectorcall_source import SOURCE
 MANY_CALLS = 5_000
 #: The most arguments of a call, the most numbers in them, and the most buffers among them, as in the source.
 _MOST, _MOST_NUMBERS, _MOST_BUFFERS = 32, 1024, 4
+#: The most parts of a result, as in the source.
+_MOST_PARTS = 32
 #: A list among the arguments is compared with so many that the step changes.
 _MOST_CHANGED = 64
 #: So many quick calls of a step are asked one after the other.
@@ -169,6 +172,7 @@ def quick_call(
     siblings: list[Any],
     times: tuple[array[float], array[float]],
     gate: array[int],
+    outputs: array[float],
 ) -> Callable[..., Any] | None:
     """A callable for a kernel; None where its calls are of another kind.
 
@@ -184,10 +188,11 @@ def quick_call(
         siblings: quick calls of the same step, which get what this one does not take.
         times: of the guard and its pace, when there is something to look at.
         gate: of the step: closed while a call is under way that may be interrupted.
+        outputs: of these calls alone.
     """
     kernel = writer.kernel
     arguments = _arguments(writer)
-    if arguments is None or extension.make is None or type(tracing) is not dict:
+    if arguments is None or extension.make is None or type(tracing) is not dict or result_in_c(kernel) is None:
         return None
     facts: list[Any] = []
     look, rest = None, []
@@ -205,14 +210,33 @@ def quick_call(
     asked = compiled("\n        and ".join(rest)) if rest else None
     places = described(kernel.copies) or ()
     state, owed = (None, []) if kernel.copies is None else (kernel.copies.numbers, kernel.copies.owed)
-    make = kernel.result.make if isinstance(kernel.result, OutputResult) else None
-    constant = (kernel.result.returned,) if isinstance(kernel.result, ConstantResult) else None
     address = ctypes.cast(enter, ctypes.c_void_p).value
-    kept = enter, block, times, state, owed, gate, places
-    parts = general, tuple(facts), tracing, asked, look, make, constant, kept, siblings
-    addresses = address, *(0 if each is None else each.buffer_info()[0] for each in (*times, state, gate))
+    form, made = result_in_c(kernel) or ("", ())
+    kept = enter, block, times, state, owed, gate, outputs, places
+    parts = general, tuple(facts), tracing, asked, look, made, kept, siblings
+    addresses = address, *(0 if each is None else each.buffer_info()[0] for each in (*times, state, gate, outputs))
     numbers = float(block.location()), len(kernel.plan.buffers), int(kernel.plan.precision is not FLOAT64)
-    return extension.make((*parts, *addresses, *numbers, owed, places, tuple(arguments)))
+    return extension.make((*parts, *addresses, *numbers, form, owed, places, tuple(arguments)))
+
+
+def result_in_c(kernel: Kernel) -> tuple[str, tuple[Any, ...]] | None:
+    """How a quick call makes the result of a kernel, as the source takes it; None if it is of another kind.
+
+    Returns:
+        'o' for one part, 't' for a tuple of parts, 'l' for a list; and for each part the index of its output, what
+        makes it of that number, if something does, and a tuple with what each call returns instead, or None.
+    """
+    result, form = kernel.result, "o"
+    parts = [result]
+    if type(result) is CompositeResult and result.make in (tuple, list) and kernel.outputs.typecode == "d":
+        parts, form = result.parts, "l" if result.make is list else "t"
+    found: list[tuple[Any, ...]] = []
+    for part in parts:
+        if isinstance(part, OutputResult):
+            found.append((part.index, part.make, None))
+        elif isinstance(part, ConstantResult):
+            found.append((0, None, (part.returned,)))
+    return (form, tuple(found)) if len(found) == len(parts) <= _MOST_PARTS else None
 
 
 def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) -> Sequence[Any] | None:
@@ -242,8 +266,7 @@ def _fact(condition: str, writer: ConditionWriter, namespace: dict[str, Any]) ->
 def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | None:
     """Kind, two numbers and an object of each argument, as the source takes them; None if one is of another kind."""
     plan, kernel = writer.kernel.plan, writer.kernel
-    is_usual = isinstance(kernel.result, (OutputResult, ConstantResult)) and len(plan.buffers) <= _MOST_BUFFERS
-    is_usual = is_usual and len(plan.nodes) <= _MOST and plan.packed_size <= _MOST_NUMBERS
+    is_usual = len(plan.buffers) <= _MOST_BUFFERS and len(plan.nodes) <= _MOST and plan.packed_size <= _MOST_NUMBERS
     if not is_usual or plan.questions or kernel.draws is not None or len(kernel.changed) > _MOST_CHANGED:
         return None
     changed = struct.pack(f"{len(kernel.changed)}N", *kernel.changed)

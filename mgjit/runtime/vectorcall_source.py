@@ -25,6 +25,7 @@ SOURCE = (
 #define MOST 32
 #define MOST_NUMBERS 1024 /* they are on the stack */
 #define MOST_BUFFERS 4
+#define MOST_PARTS 32
 #ifdef __APPLE__ /* the clock of perf_counter() */
 #define CLOCK CLOCK_UPTIME_RAW
 #else
@@ -54,13 +55,14 @@ typedef struct {
     double *times, *pause; /* when to look, whether calls have gone without; when the pause is over */
     double looked; /* when the clock was last looked at, so many calls were to be counted after, and so many are left */
     long counted, left;
-    PyObject *general, *facts, *nothing, *rest, *look, *make, *constant, *kept, *siblings;
+    PyObject *general, *facts, *nothing, *rest, *look, *parts, *kept, *siblings;
     Copies copies;
-    PyTypeObject *subtype; /* `make`, if that is a class of floats that are made like any float */
+    const double *outputs;
+    int form; /* of the result: 'o' the only one of `parts`, 't' a tuple of them, 'l' a list */
     Argument arguments[MOST];
 } Call;
 
-#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(look) DO(make) DO(constant) DO(kept) DO(siblings)
+#define EACH(DO) DO(general) DO(facts) DO(nothing) DO(rest) DO(look) DO(parts) DO(kept) DO(siblings)
 
 /* A number, rounded if the code has floats; one that is too large for that is not taken. */
 static int put(const Call *call, double number, Taken *taken)
@@ -242,24 +244,54 @@ static int holds(Call *call)
     return PyDict_Size(call->nothing) == 0;
 }
 
-/* A number as the step returns it. */
-static PyObject *result_of(Call *call, double number)
+/* `make` as a class of floats without an own __new__ or __init__; else NULL. */
+static PyTypeObject *float_subtype(PyObject *make)
 {
-    PyObject *plain, *made;
-    if (call->constant != NULL) { /* a tuple with what each call returns */
-        made = PyTuple_GET_ITEM(call->constant, 0);
+    PyTypeObject *type = (PyTypeObject *)make;
+    if (!PyType_Check(make) || !PyType_IsSubtype(type, &PyFloat_Type)) return NULL;
+    return type->tp_new == PyFloat_Type.tp_new && type->tp_init == PyFloat_Type.tp_init ? type : NULL;
+}
+
+/* A part of the result, which is (index, what makes it or None, tuple of what is returned instead or None). */
+static PyObject *part_of(PyObject *part, double number)
+{
+    PyObject *plain, *made, *make = PyTuple_GET_ITEM(part, 1), *constant = PyTuple_GET_ITEM(part, 2);
+    PyTypeObject *subtype = make == Py_None ? NULL : float_subtype(make);
+    if (constant != Py_None) {
+        made = PyTuple_GET_ITEM(constant, 0);
         Py_INCREF(made);
         return made;
     }
-    if (call->subtype != NULL) { /* what calling the type would make, without arguments and a plain float in between */
-        made = call->subtype->tp_alloc(call->subtype, 0);
+    if (subtype != NULL) { /* what calling the type would make, without arguments and a plain float in between */
+        made = subtype->tp_alloc(subtype, 0);
         if (made != NULL) ((PyFloatObject *)made)->ob_fval = number;
         return made;
     }
     plain = PyFloat_FromDouble(number);
-    if (call->make == NULL || plain == NULL) return plain;
-    made = PyObject_CallFunctionObjArgs(call->make, plain, NULL);
+    if (make == Py_None || plain == NULL) return plain;
+    made = PyObject_CallFunctionObjArgs(make, plain, NULL);
     Py_DECREF(plain);
+    return made;
+}
+
+/* What the step returns; the outputs are read before anything is made, which may run code that calls the step. */
+static PyObject *result_of(Call *call, double first)
+{
+    PyObject *const *parts = ((PyTupleObject *)call->parts)->ob_item, *made;
+    Py_ssize_t count = PyTuple_GET_SIZE(call->parts);
+    double numbers[MOST_PARTS];
+    if (call->form == 'o') return part_of(parts[0], first);
+    for (Py_ssize_t k = 0; k < count; k++) numbers[k] = call->outputs[PyLong_AsSsize_t(PyTuple_GET_ITEM(parts[k], 0))];
+    made = call->form == 'l' ? PyList_New(count) : PyTuple_New(count);
+    for (Py_ssize_t k = 0; made != NULL && k < count; k++) {
+        PyObject *one = part_of(parts[k], numbers[k]);
+        if (one == NULL)
+            Py_CLEAR(made);
+        else if (call->form == 'l')
+            PyList_SET_ITEM(made, k, one);
+        else
+            PyTuple_SET_ITEM(made, k, one);
+    }
     return made;
 }
 
@@ -350,7 +382,6 @@ static int clear(PyObject *self)
     EACH(DO)
 #undef DO
     for (Py_ssize_t k = 0; k < call->count; k++) Py_CLEAR(call->arguments[k].thing);
-    call->subtype = NULL;
     call->copies.count = 0;
     PyMem_Free(call->copies.places);
     call->copies.places = NULL;
@@ -388,14 +419,6 @@ static PyType_Spec spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots,
 };
 
-/* `make` as a class of floats without an own __new__ or __init__; else NULL. */
-static PyTypeObject *float_subtype(PyObject *make)
-{
-    PyTypeObject *type = (PyTypeObject *)make;
-    if (make == NULL || !PyType_Check(make) || !PyType_IsSubtype(type, &PyFloat_Type)) return NULL;
-    return type->tp_new == PyFloat_Type.tp_new && type->tp_init == PyFloat_Type.tp_init ? type : NULL;
-}
-
 static PyObject *given_or_null(PyObject *thing)
 {
     if (thing == Py_None) return NULL;
@@ -423,15 +446,17 @@ __attribute__((visibility("default"))) PyObject *mgjit_floats(PyObject *list)
     return made;
 }
 
-__attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *parts)
+__attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *given)
 {
-    PyObject *general, *facts, *nothing, *rest, *look, *make, *constant, *kept, *siblings, *owed, *places, *arguments;
-    unsigned long long enter, times, pause, state, gate;
+    PyObject *general, *facts, *nothing, *rest, *look, *parts, *kept, *siblings, *owed, *places, *arguments;
+    unsigned long long enter, times, pause, state, gate, outputs;
+    int form;
     double block;
     long pointers, is_single;
-    if (!PyArg_ParseTuple(parts, "OOOOOOOOO!KKKKKdllO!O!O!", &general, &facts, &nothing, &rest, &look, &make, &constant,
-                          &kept, &PyList_Type, &siblings, &enter, &times, &pause, &state, &gate, &block, &pointers,
-                          &is_single, &PyList_Type, &owed, &PyTuple_Type, &places, &PyTuple_Type, &arguments))
+    if (!PyArg_ParseTuple(given, "OOOOOO!OO!KKKKKKdllCO!O!O!", &general, &facts, &nothing, &rest, &look, &PyTuple_Type,
+                          &parts, &kept, &PyList_Type, &siblings, &enter, &times, &pause, &state, &gate, &outputs,
+                          &block, &pointers, &is_single, &form, &PyList_Type, &owed, &PyTuple_Type, &places,
+                          &PyTuple_Type, &arguments))
         return NULL;
     PyObject *type = PyType_FromSpec(&spec);
     if (type == NULL) return NULL;
@@ -453,7 +478,8 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *part
 #define DO(name) call->name = given_or_null(name);
     EACH(DO)
 #undef DO
-    call->subtype = float_subtype(call->make);
+    call->form = form;
+    call->outputs = (const double *)(size_t)outputs;
     memset(&call->copies, 0, sizeof call->copies);
     call->copies.state = (double *)(size_t)state;
     call->copies.gate = (const long long *)(size_t)gate;
