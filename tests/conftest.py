@@ -21,6 +21,7 @@ from mgjit.memory import live
 from mgjit.runtime import fastcall, vectorcall
 from mgjit.runtime.detached import attach_all, helpers
 from mgjit.tracing.surroundings import guard
+from mgjit.verification import trial
 from tests import compiled, remains, sampling, strict_c
 
 
@@ -215,6 +216,17 @@ def busy_machine() -> Iterator[None]:
     """How often a guard looks at everything in its first calls does not depend on what else this machine is doing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(guard, "_FIRST_SECONDS", math.inf)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def late_comparisons() -> Iterator[None]:
+    """What is compared again after it has passed is so a thousand calls later, and not after 8 to 1,000 at random.
+
+    Tests of later comparisons set both limits (tests/verification/).
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial, "_EARLIEST", trial._LATEST)
         yield
 
 

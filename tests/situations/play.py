@@ -104,6 +104,9 @@ for call in range(8):
     if call == 5: [p for p in {reach}][0].data = 3.5
 """
 
+#: Modules whose variables lead to everything that the process of the tests has loaded.
+_LIBRARY = getattr(sys, "stdlib_module_names", frozenset({"typing", "threading"}))
+
 
 def situations(name: str) -> Iterator[tuple[str, str, str]]:
     """The situations of a file: name, script, and the outcome that is expected: `#### name -> outcome`."""
@@ -237,6 +240,9 @@ def _left_behind(variables: dict[str, Any]) -> str:
         seen.add(id(thing))
         if isinstance(thing, type) and thing.__module__ not in ("user", "nodes", "made"):
             continue
-        inside = thing.items() if type(thing) is dict else enumerate(gc.get_referents(thing))
+        if isinstance(thing, types.FunctionType) and package_of(thing) in _LIBRARY:  # without its module's variables
+            inside: Any = enumerate((thing.__closure__, thing.__defaults__, thing.__kwdefaults__, vars(thing)))
+        else:
+            inside = thing.items() if type(thing) is dict else enumerate(gc.get_referents(thing))
         pending += [(part, f"{path}[{name!r:.30}]") for name, part in inside if part is not sys.modules]
     return ""

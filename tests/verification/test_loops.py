@@ -225,6 +225,7 @@ def test_02_a_statement_of_the_loop_itself(kind: str, monkeypatch: Patch) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_03_without_a_defect(kind: str, monkeypatch: Patch) -> None:
     """The rows are those of the undecorated step, a few of them compared twice, wherever in the loop that is."""
+    monkeypatch.setattr(trial, "_EARLIEST", 8)
     monkeypatch.setattr(trial, "_LATEST", 8)
     network, function = made(kind, monkeypatch)
     plain, undecorated = made(kind, monkeypatch)

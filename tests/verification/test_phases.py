@@ -78,6 +78,7 @@ def test_20_a_defect_in_a_phase(phase: str, monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("kind", ["plain", "drawing"])
 def test_21_phases_without_a_defect(kind: str, monkeypatch: Patch) -> None:
     """What is compared leaves nothing: neither numbers nor draws; a program may do anything between the phases."""
+    monkeypatch.setattr(trial, "_EARLIEST", 8)
     monkeypatch.setattr(trial, "_LATEST", 8)
     network, function = made(kind, monkeypatch)
     plain, undecorated = made(kind, monkeypatch)

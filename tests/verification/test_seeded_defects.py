@@ -355,6 +355,7 @@ def test_01_a_defect_is_noticed_and_the_numbers_are_right_from_then_on(defect: A
 @pytest.mark.filterwarnings("error::mgjit.errors.MismatchWarning")
 def test_02_without_a_defect_nothing_is_noticed(monkeypatch: Patch) -> None:
     """The same calls, and a later one, and the undecorated step."""
+    monkeypatch.setattr(trial, "_EARLIEST", 8)
     monkeypatch.setattr(trial, "_LATEST", 8)
     machine, undecorated = Machine(), Machine()
     step = mgjit.compile(machine.step, cache=False)

@@ -122,6 +122,7 @@ def run(decorate: Callable[[Any], Any], calls: int = 6) -> list[Any]:
 
 def test_01_the_numbers_are_those_of_the_undecorated_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it changes, and random numbers as well; of each kernel the second call, and a later one."""
+    monkeypatch.setattr(trial, "_EARLIEST", 8)
     monkeypatch.setattr(trial, "_LATEST", 10)
     made = []
 
@@ -194,8 +195,9 @@ def test_05_auto_depends_on_the_time_of_a_plain_call(monkeypatch: pytest.MonkeyP
     assert "may take 1000.0 s" in reason_without_trial(StepOptions(), 1000.0)
 
 
-def test_06_the_later_call_cannot_be_predicted() -> None:
+def test_06_the_later_call_cannot_be_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It lies between the 8th and the 1000th after the first comparison, and uses no generator of the user's."""
+    monkeypatch.setattr(trial, "_EARLIEST", 8)
     random.seed(3)
     before = random.getstate()
     lefts = set()
@@ -281,6 +283,7 @@ def test_09_an_interruption_leaves_all_or_nothing(monkeypatch: pytest.MonkeyPatc
 
 def test_13_fast_calls_are_fast_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the last comparison is made, calls begin with the generated function itself."""
+    monkeypatch.setattr(trial, "_EARLIEST", 8)
     monkeypatch.setattr(trial, "_LATEST", 8)
 
     @mgjit.compile

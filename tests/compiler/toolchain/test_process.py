@@ -244,7 +244,10 @@ def test_15_signals_to_the_process(tmp_path: Path, number: int) -> None:
     """SIGTERM ends Python at once; here, only after the compiler and its files are gone, and still by that signal."""
     pid = tmp_path / "pid"
     slow = fake(tmp_path, f'sleep 600 & echo $! > "{pid}.new"; mv "{pid}.new" "{pid}"; wait')
-    child = python(f"build.compile_shared(named({slow.path!r}), SOURCE)", tmp_path, stderr=subprocess.DEVNULL)
+    usual = "signal.default_int_handler" if number == signal.SIGINT else "signal.SIG_DFL"
+    before = f"import signal; signal.signal({int(number)}, {usual})\n"  # which is ignored below nohup, or in scripts
+    code = f"build.compile_shared(named({slow.path!r}), SOURCE)"
+    child = python(code, tmp_path, before, stderr=subprocess.DEVNULL)
     try:
         while not pid.exists():
             assert child.poll() is None
