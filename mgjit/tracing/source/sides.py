@@ -72,6 +72,7 @@ class BothSides:
             frame, recorder = sys._getframe(1), self._test._recorder
             recorder.both_ways[frame.f_code.co_filename, self._line] = None
             self._untaken = Untaken(recorder, self._does, Reached.by_frame(frame, self._named))
+            self._untaken.frame = id(frame)
             del frame
             self._untaken.__enter__()
             self._before = list(map(_content, readers))

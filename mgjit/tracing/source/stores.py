@@ -14,8 +14,9 @@ Anything else than numbers in places that exist cannot be selected: the call is 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from ...engine.leaks import PlainCall, is_numeric, is_traced
@@ -61,9 +62,14 @@ def is_number(thing: Any) -> bool:
 
 
 class Noted:
-    """What was where rewritten code assigns, while a side runs."""
+    """What was where rewritten code assigns, while a side runs.
 
-    def __init__(self) -> None:
+    Args:
+        frame: the identity of the frame that runs the side; functions that it calls may assign to what they have made.
+    """
+
+    def __init__(self, frame: int) -> None:
+        self.frame = frame
         self._before: dict[Any, tuple[Place, Any]] = {}
 
     def note(self, place: Place) -> None:
@@ -90,7 +96,7 @@ class Noted:
 
 def store_attribute(content: Any, thing: Any, name: str, updates: bool = False) -> None:
     """`thing.name = content` in a side; `updates`: it is what `+=` has made of what was there."""
-    noted = _noted()
+    noted = _noted(sys._getframe(1))
     if noted is not None and not isinstance(thing, Value):
         place = _attribute(thing, name)
         noted.note(place)
@@ -101,7 +107,7 @@ def store_attribute(content: Any, thing: Any, name: str, updates: bool = False) 
 
 def store_element(content: Any, container: Any, index: Any, updates: bool = False) -> None:
     """`container[index] = content` in a side."""
-    noted = _noted()
+    noted = _noted(sys._getframe(1))
     if noted is not None and not isinstance(container, State):
         if isinstance(index, slice) and type(container) is list:
             content = list(content)
@@ -114,7 +120,8 @@ def store_element(content: Any, container: Any, index: Any, updates: bool = Fals
             traced._check_index(len(container))
             for k, old in enumerate(container):
                 test = traced == k
-                store_element(test._select(test, content, old), container, k)
+                noted.note(Entry(container, k, "an element of a list"))
+                container[k] = test._select(test, content, old)
             return
         else:
             places = [_element(container, index)]
@@ -125,9 +132,10 @@ def store_element(content: Any, container: Any, index: Any, updates: bool = Fals
     container[index] = content
 
 
-def _noted() -> Noted | None:
+def _noted(frame: FrameType) -> Noted | None:
     recorder = current_recorder()
-    return recorder.noted[-1] if recorder is not None and recorder.noted else None
+    noted = recorder.noted[-1] if recorder is not None and recorder.noted else None
+    return noted if noted is not None and noted.frame == id(frame) else None
 
 
 def _attribute(thing: Any, name: str) -> Place:

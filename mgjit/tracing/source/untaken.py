@@ -263,9 +263,11 @@ class Untaken:
 
     Attributes:
         changes: behind the context, what the last side has changed.
+        frame: the identity of the frame whose statements are the sides.
     """
 
     changes: Changes
+    frame = 0
 
     def __init__(self, recorder: Recorder, does: Doing, reached: Reached) -> None:
         self._recorder, self._does = recorder, does
@@ -286,7 +288,7 @@ class Untaken:
         recorder = self._recorder
         self._records, self._nests = len(recorder.op), len(recorder.nests)
         self._locals, self._room = len(recorder.local_values), recorder.tensor_room.next()
-        self._noted = Noted()
+        self._noted = Noted(self.frame)
         recorder.noted.append(self._noted)
 
     def put_back(self, own: Mapping[str, Any] = MappingProxyType({})) -> Changes:
@@ -393,7 +395,8 @@ class Untaken:
         Raises:
             TraceError: the error is the user's.
         """
-        if isinstance(error, Exception) and not isinstance(error, (MgjitError, RecursionError)):
+        is_ours = isinstance(error, MgjitError) or package_of(type(error)) == "mgjit"
+        if not is_ours and not isinstance(error, (RecursionError, KeyboardInterrupt, GeneratorExit)):
             raise self._ended(
                 TraceError(
                     f"{user_location()}: both sides of a condition on a traced number are computed, and one raises "

@@ -306,3 +306,28 @@ def test_04_explain_names_the_lines() -> None:
     first = keeps_the_best.__code__.co_firstlineno
     lines = f"{first + 1}, {first + 5}, {first + 8}"
     assert f"both sides are computed, and numbers selected: test_stores.py:{lines}" in text
+
+
+class Made:
+    def __init__(self, data: float, parts: tuple[float, ...] = ()) -> None:
+        self.data = data
+        if parts:
+            self.parts = parts
+
+
+def made(x: float) -> float:
+    return Made(x, (1.0,)).data
+
+
+def test_05_a_function_may_make_objects() -> None:
+    """Whose attributes it assigns under conditions of its own."""
+
+    def step(x: float) -> Any:
+        y = made(x) * 2.0 if x > 0.0 else 0.5
+        if x > 0.3:
+            y = made(y)
+        return y
+
+    compiled: Any = mgjit.compile(step, background=False, verify="never")
+    assert list(map(compiled, [0.1, -0.2, 0.5])) == list(map(step, [0.1, -0.2, 0.5]))
+    assert compiled.stats.last.made_by == "kernel"

@@ -184,8 +184,18 @@ def changes_further_in(x: float) -> Any:
     return (counter.bump() if x > 0.5 else 1.0) if x > 0 else 0.0
 
 
+def leave() -> None:
+    raise SystemExit
+
+
+def ends_the_program(x: float) -> Any:
+    if x > 5.0:
+        leave()
+    return x
+
+
 PLAIN = [
-    draws, changes_in_a_quantifier,
+    ends_the_program, draws, changes_in_a_quantifier,
     appends_from_outside, appends_in_c, appends_to_what_the_step_has_made, takes_from_an_iterator, takes_from_a_count,
     unpacks_an_iterator, looks_into_an_iterator, takes_all_of_an_iterator, adds_in_place,
     makes_an_entry, makes_a_default_of_its_own, rotates, raises_and_handles, raises_in_a_statement,
