@@ -26,7 +26,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...base.interruption import with_cleanup
-from ...engine.leaks import Symbol, Traced, is_numeric
+from ...engine.leaks import PlainCall, Symbol, Traced, is_numeric
 from ..source.contributions import Contribute, observers
 
 if TYPE_CHECKING:
@@ -325,6 +325,8 @@ def observe(root: Any, classes: Iterable[NodeClass], run: Callable[[], Any]) -> 
     before = NoFlow.count
     try:
         with_cleanup(watched, restore)
+    except PlainCall:  # of sides, which assign to no property
+        raise NoFlow("it assigns gradients under a condition on a traced number") from None
     except Exception as reason:  # raised by the user's code, which cannot handle symbols
         raise NoFlow(f"{type(reason).__name__}: {reason}") from None
     if NoFlow.count != before:

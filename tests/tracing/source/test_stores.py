@@ -331,3 +331,61 @@ def test_05_a_function_may_make_objects() -> None:
     compiled: Any = mgjit.compile(step, background=False, verify="never")
     assert list(map(compiled, [0.1, -0.2, 0.5])) == list(map(step, [0.1, -0.2, 0.5]))
     assert compiled.stats.last.made_by == "kernel"
+
+
+class Node:
+    """Of an autograd engine whose derivative of relu is a statement."""
+
+    def __init__(self, data: float, parts: tuple[Node, ...] = ()) -> None:
+        self.data, self.grad, self.parts = data, 0.0, parts
+        self.spread: Callable[[], None] = lambda: None
+
+    def times(self, factor: float) -> Node:
+        out = Node(self.data * factor, (self,))
+
+        def spread() -> None:
+            self.grad += factor * out.grad
+
+        out.spread = spread
+        return out
+
+    def relu(self) -> Node:
+        out = Node(self.data if self.data > 0.0 else 0.0, (self,))
+
+        def spread() -> None:
+            if out.data > 0.0:
+                self.grad += out.grad
+
+        out.spread = spread
+        return out
+
+    def backward(self) -> None:
+        nodes = [self]
+        for node in nodes:
+            nodes.extend(node.parts)
+        self.grad = 1.0
+        for node in nodes:
+            node.spread()
+
+
+def test_06_gradients_under_conditions() -> None:
+    """The backward pass is recorded operation by operation, and compiled."""
+
+    def played(make: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+        nodes = [Node(0.5), Node(-0.25)]
+
+        def step(x: float) -> Any:
+            for node in nodes:
+                node.grad = 0.0
+                node.times(x).relu().backward()
+            for node in nodes:
+                node.data -= 0.5 * node.grad
+            return [(node.data, node.grad) for node in nodes]
+
+        made = make(step)
+        return [made(x) for x in (0.5, -0.5, 1.0, -1.5, 0.25, 0.0)], made
+
+    wanted, _ = played(lambda step: step)
+    found, compiled = played(lambda step: mgjit.compile(step, background=False, verify="never"))
+    assert repr(found) == repr(wanted)
+    assert compiled.stats.last.made_by == "kernel"
