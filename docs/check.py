@@ -3,16 +3,21 @@
 1. Every page is below 300 kB.
 2. Nothing is loaded from elsewhere: the site works without a network.
 3. Every link inside of the site leads to a file, and to a heading of it, that exist.
+4. Pages for users have no sentence of more than 30 words, and no cell of a table of more than 20.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 LARGEST = 300_000  # bytes
+DOCS = Path(__file__).resolve().parent
+#: Pages that are not for users: made from tables of tests, or about the insides of mgjit.
+_OTHERS = {f"{name}.md" for name in ("architecture", "ir", "passes", "people", "robustness", "stages", "traps")}
 #: What a browser fetches by itself.
 _LOADED = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src"}
 
@@ -37,6 +42,26 @@ class Page(HTMLParser):
             self.loaded.append(found[_LOADED[tag]])
 
 
+def _words(text: str) -> int:
+    """Code counts as one word, and a link as what is shown of it."""
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
+
+
+def long_sentences(text: str) -> list[str]:
+    """What is too long in a page of Markdown."""
+    text = re.sub(r"^```.*?^```$", "\n", text, flags=re.DOTALL | re.MULTILINE)
+    rows = re.findall(r"^\|.*$", text, re.MULTILINE)
+    cells = [cell.strip() for row in rows for cell in re.split(r"(?<!\\)\|", row)]
+    found = [f"a cell of {_words(cell)} words: {cell}" for cell in cells if _words(cell) > 20]
+    prose = re.sub(r"^(\||#).*$", "\n", text, flags=re.MULTILINE)
+    for block in re.split(r"\n\s*\n|^\s*(?:[-*]|\d+\.) ", prose, flags=re.MULTILINE):
+        sentences = [" ".join(part.split()) for part in re.split(r"(?<=[.!?:])(?:\*\*)?\s+(?=[A-Z`*\[(])", block)]
+        found += [f"a sentence of {_words(one)} words: {one}" for one in sentences if _words(one) > 30]
+    return found
+
+
 def problems(site: Path) -> list[str]:
     """What is wrong, in words."""
     pages = {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
@@ -55,10 +80,13 @@ def problems(site: Path) -> list[str]:
                 found.append(f"{name}: {url} does not exist")
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 found.append(f"{name}: {url} has no such heading")
+    for source in [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]:
+        if source.name not in _OTHERS:
+            found += [f"{source.name}: {problem}" for problem in long_sentences(source.read_text("utf-8"))]
     return found
 
 
 if __name__ == "__main__":
     wrong = problems(Path(sys.argv[1]).resolve())
-    print("\n".join(wrong) or "all pages are small, whole and independent")
+    print("\n".join(wrong) or "all pages are small, whole, independent and brief")
     sys.exit(bool(wrong))

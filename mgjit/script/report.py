@@ -48,7 +48,8 @@ class Report:
 
 def _told(section: Section) -> list[str]:
     source, step = section.source, section.step
-    head = f"{source.filename}:{source.line}: lines {source.first} to {source.last} are a step"
+    place = f"lines {source.first} to {source.last} are" if source.last > source.first else f"line {source.first} is"
+    head = f"{source.filename}:{source.line}: {place} a step"
     if step is None and source.in_reserve:
         return []
     if step is None:
