@@ -2,7 +2,8 @@
 
 1. What a module knows (`Knowledge`), by name: which functions train (their bodies call a `backward`, or assign in place
    numbers that they compute, or call such a function), and which can be noticed from outside (they print, write, read
-   a clock).  Modules beside it that it imports count as well.
+   a clock).  Modules beside it that it imports count as well.  Where nothing of that is in a module, its loops train
+   if they compute a variable from itself: `theta = step(theta, gradient)` (`Knowledge.is_wide`).
 2. A loop is a candidate if its own statements train, or simple loops in it do; a loop in it that trains by itself is
    a candidate of its own, inside of the other one.  A loop that only goes through such loops is one in reserve: for
    iterations of theirs that are too short.
@@ -60,12 +61,14 @@ class Knowledge:
         noticed: those that can be noticed from outside.
         scalar: those that only compute with a few numbers: no loops, no calls but those of `math` and of each other.
         sums: the identities of statements that only add something up (sums.py).
+        is_wide: whether any computation of a variable from itself is evidence.
     """
 
     trains: set[str] = field(default_factory=set)
     noticed: set[str] = field(default_factory=set)
     scalar: set[str] = field(default_factory=set)
     sums: set[int] = field(default_factory=set)
+    is_wide: bool = False
 
     def is_noticed(self, call: ast.Call) -> bool:
         """Whether a call can be noticed from outside."""
@@ -80,7 +83,7 @@ class Knowledge:
         if isinstance(node, ast.Call):
             name = called_name(node)
             return name == "backward" or name in self.trains
-        return is_update(node) and id(node) not in self.sums
+        return (is_update(node) or (self.is_wide and is_carried(node))) and id(node) not in self.sums
 
 
 def is_update(node: ast.AST) -> bool:
@@ -95,6 +98,24 @@ def is_update(node: ast.AST) -> bool:
         in_place = isinstance(target, (ast.Attribute, ast.Subscript, ast.Name))
         return in_place and _are_alike(target, left) and _multiplies(node.value.right)
     return False
+
+
+def is_carried(node: ast.AST) -> bool:
+    """Whether a statement computes a variable from itself by more than one operation: `w = [a - r * b for ...w...]`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return False
+    target, value = node.targets[0], node.value
+    reads = any(type(part) is type(target) and _are_alike(target, part) for part in nodes_of(value))
+    return reads and isinstance(value, (ast.ListComp, ast.Call, ast.BinOp)) and _computes(value)
+
+
+def _computes(value: ast.expr) -> bool:
+    """Whether an expression multiplies, or calls a function of the program with something beside the variable."""
+    return _multiplies(value) or (
+        isinstance(value, ast.Call)
+        and len(value.args) > 1
+        and not (isinstance(value.func, ast.Name) and hasattr(builtins, value.func.id))
+    )
 
 
 def _multiplies(node: ast.AST) -> bool:
@@ -112,20 +133,21 @@ def _are_alike(target: object, read: object) -> bool:
     return type(target) is type(read) and target == read
 
 
-def knowledge_of(tree: ast.Module, folder: str | None = None) -> Knowledge:
+def knowledge_of(tree: ast.Module, folder: str | None = None, is_wide: bool = False) -> Knowledge:
     """What is known about the functions of a module, and of those beside it that it imports.
 
     Args:
         folder: where those modules are; None where there are none.
+        is_wide: whether any computation of a variable from itself is evidence.
     """
     functions = [node for node in nodes_of(tree) if isinstance(node, FUNCTIONS)]
-    known = Knowledge()
+    known = Knowledge(is_wide=is_wide)
     for path in () if folder is None else _imported(tree, folder):
         other = _knowledge_of_file(path, os.stat(path).st_mtime_ns)
         known.trains.update(other.trains)
         known.noticed.update(other.noticed)
         known.scalar.update(other.scalar)
-    known.sums = sums(tree, is_update)
+    known.sums = sums(tree, (lambda node: is_update(node) or is_carried(node)) if is_wide else is_update)
     telling = [[node for node in walk(f.body) if isinstance(node, _TELLING)] for f in functions]
     for names, belongs in ((known.noticed, _is_noticed), (known.trains, _is_training)):
         while True:

@@ -184,6 +184,7 @@ _REGISTRIES = {
     "tracing.autograd.node_class": ("_known",),
     "runtime.detached": ("_under_way",),
     "memory.live": ("_classes",),
+    "script.rewrite": ("plain_codes",),
     "script.running": ("running",),
     "script.section": ("_loops",),
 }

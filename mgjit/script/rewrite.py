@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from types import CodeType
 
-from .find import candidates, knowledge_of, parsed, trains_by_itself
-from .names import nodes_of
+from .find import LOOPS, candidates, knowledge_of, parsed, trains_by_itself
+from .names import FUNCTIONS, nodes_of
 from .records import field, record
 from .versions import placeholder, stop_name, try_steps, try_values
 
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from .find import Candidate
     from .interface import Outline
 
+#: Leaves alone the loop or the function that begins on its line.
+_OFF = re.compile(r"#\s*mgjit:\s*off\b")
 #: The modules of the program that use mgjit themselves.
 own_steps: list[str] = []
+#: The code of functions as they stand, by the code with sections: a trace follows their text, which has none.
+plain_codes: dict[CodeType, CodeType] = {}
 
 
 @record
@@ -94,16 +99,20 @@ class Rewritten:
     """A module whose loops try steps.
 
     Attributes:
-        code: has placeholders for sections. steps: their sources. notes: on each loop.
+        code: has placeholders for sections. steps: their sources. notes: on each loop. plain: the code as it stands.
     """
 
     code: CodeType
     steps: list[StepSource]
     notes: list[Note] = field(default_factory=list)
+    plain: CodeType | None = None
 
     def with_sections(self, sections: Sequence[Any]) -> CodeType:
         """The code, with these objects in place of the placeholders."""
-        return _replaced(self.code, {placeholder(k): section for k, section in enumerate(sections)})
+        code = _replaced(self.code, {placeholder(k): section for k, section in enumerate(sections)})
+        if self.plain is not None and self.plain is not self.code:
+            _note_plain(code, self.plain)
+        return code
 
 
 def rewritten(
@@ -121,7 +130,7 @@ def rewritten(
     """
     with warnings.catch_warnings():  # they have come when the module was compiled
         warnings.simplefilter("ignore")
-        code = plain or compile(source, filename, "exec", dont_inherit=True)
+        code = stands = plain or compile(source, filename, "exec", dont_inherit=True)
         tree = parsed(source, filename)
     if _uses_mgjit(tree):
         own_steps.append(filename)
@@ -134,7 +143,7 @@ def rewritten(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             code = compile(tree, filename, "exec", dont_inherit=True)
-    return Rewritten(code, steps, notes)
+    return Rewritten(code, steps, notes, stands)
 
 
 def _decoded(source: bytes) -> str:
@@ -162,6 +171,11 @@ def rewrite(
     folder = os.path.dirname(os.path.abspath(filename)) if not filename.startswith("<") else None
     known = knowledge_of(tree, folder)
     loops = candidates(tree, known, lines)
+    if not (loops or known.trains):
+        known = knowledge_of(tree, folder, is_wide=True)
+        loops = candidates(tree, known, lines)
+    off = _switched_off(tree, text) if lines is None and "mgjit:" in text else []
+    loops = [one for one in loops if not any(_meets(one.loop, part) for part in off)]
     if not (loops or known.trains):
         return [], []
     from .evaluations import called_by, evaluations  # which most scripts do without
@@ -200,6 +214,7 @@ def rewrite(
         found = evaluations(
             tree, known, [s for _, outline in planned for s in outline.block[outline.start : outline.end]]
         )
+        found = [one for one in found if not any(_meets(one.node, part) for part in off)]
     for evaluation in found:
         source = _value_source(text, filename, evaluation)
         steps.append(source)
@@ -210,6 +225,24 @@ def rewrite(
         own = {number: outline for number, (one, outline) in enumerate(planned) if one is candidate}
         try_steps(candidate, own, instead)
     return steps, notes
+
+
+def _switched_off(tree: ast.Module, text: str) -> list[ast.AST]:
+    """The loops and functions with a comment `# mgjit: off` on their first line."""
+    lines = text.split("\n")
+    return [
+        node
+        for node in nodes_of(tree)
+        if isinstance(node, (*LOOPS, *FUNCTIONS)) and _OFF.search(lines[node.lineno - 1]) is not None
+    ]
+
+
+def _meets(node: ast.AST, other: ast.AST) -> bool:
+    """Whether one of two nodes is in the other."""
+    first, last, begin, end = (
+        getattr(one, name) for one in (node, other) for name in ("lineno", "end_lineno")
+    )  # fmt: skip
+    return first <= end and begin <= last  # type: ignore[no-any-return]
 
 
 def _uses_mgjit(tree: ast.Module) -> bool:
@@ -311,7 +344,7 @@ def _first_line(statement: ast.stmt) -> int:
     return min(lines)
 
 
-# ---- 2: constants ---------------------------------------------------------------------------------------------
+# ---- 3: constants ---------------------------------------------------------------------------------------------
 
 
 def _replaced(code: CodeType, sections: dict[str, Any]) -> CodeType:
@@ -326,3 +359,19 @@ def _replaced(code: CodeType, sections: dict[str, Any]) -> CodeType:
     constants = tuple(map(changed, code.co_consts))
     same = all(new is old for new, old in zip(constants, code.co_consts))
     return code if same else code.replace(co_consts=constants)
+
+
+def _note_plain(code: CodeType, plain: CodeType) -> None:
+    """Note for each function that has sections what its code was."""
+    before: dict[tuple[str, int], list[CodeType]] = {}
+    for one in _functions_of(plain):
+        before.setdefault((one.co_name, one.co_firstlineno), []).append(one)
+    for one in _functions_of(code):
+        found = before.get((one.co_name, one.co_firstlineno), [])
+        if len(found) == 1 and found[0].co_code != one.co_code:
+            plain_codes[one] = found[0]
+
+
+def _functions_of(code: CodeType) -> list[CodeType]:
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return [*inner, *(further for one in inner for further in _functions_of(one))]

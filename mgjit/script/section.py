@@ -45,8 +45,8 @@ _GAIN = 3.0
 _SHORT, _MANY = 0.3, 20
 #: So many seconds of iterations tell how long one takes: the first ones take longer.
 _WATCHED = 0.05
-#: Iterations that are shorter than this gain nothing; so many show it.
-_TINY, _SURE = 30e-6, 1000
+#: Iterations that are shorter than this gain nothing, since a compiled call takes half of it; so many show it.
+_TINY, _SURE = 12e-6, 1000
 #: A compiled call must take no longer than this part of an iteration in Python.
 _WORTH = 0.75
 #: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone;

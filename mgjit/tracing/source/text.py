@@ -44,7 +44,7 @@ class Text(NamedTuple):
 
 def text_of(function: FunctionType) -> Text | None:
     """The text that a function was compiled from; None if it cannot be found."""
-    code = function.__code__
+    code = written_as.get(function.__code__, function.__code__)
     found = _found(_lines_of(function), code.co_filename, code)
     if found is None:  # the cached lines may be older than the function
         linecache.checkcache(code.co_filename)
@@ -193,6 +193,8 @@ def first_line(node: Any) -> int:
     return min(lines)
 
 
+#: What functions were compiled to that have been changed since, by the code that they have now.
+written_as: dict[CodeType, CodeType] = {}
 _COMPARED = ("co_code", "co_name", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_flags")
 
 
