@@ -179,7 +179,7 @@ _STORES = (
     "table['x'] -= {a}", "made.v = {a}", "for p in ps: p.grad = p.data * {a}", "for p in ps: p.grad *= 0.5",
     "for p in ps:\n    if p.grad > 0.1: p.grad = 0.1", "for p in ps: p.data -= 0.1 * p.grad",
     "for p in ps:\n    if p.grad < 0.0: continue\n    p.data = p.data * 0.5 + {a}",
-    "ps[3].data, ps[4].data = ps[4].data, {a}", "ps[0].steps += 1", "ps[5].data = x; ps[5].scale({a})",
+    "ps[3].data, ps[4].data = ps[4].data, {a} * 1.0", "ps[0].steps += 1", "ps[5].data = x; ps[5].scale({a})",
     "val.data = {a}", "val.data += x", "val.grad = {a} * 0.5", "sta[0] = {a}", "sta[1] += sta[0]",
     "z = val.data; val.data = z * x + {a}", "glob = {a}", "glob += 1.0; num += 1", "num = {a}", "scale_all({a})",
     "ps[1].scale(0.5)", "s.bump()", "count_calls()", "fill(lst, {a})", "s.n = lst[0]; lst[0] = s.n * {a}",
