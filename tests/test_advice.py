@@ -37,7 +37,7 @@ ADVICE = [
         "log = []\n@mgjit.compile\ndef step(x):\n    if x > 0:\n        log.append(1)\n    return x\n"
         "calls = [(1.0,), (-1.0,)]",
         "TraceError",
-        r"`if x > 0` asks .* Write a conditional expression",
+        r"one changes the variable log, .* Do that in front of it, or return the numbers",
         "@mgjit.compile\ndef step(x):\n    return x, 1 if x > 0 else 0\ncalls = [(1.0,), (-1.0,)]",
     ),
     Advice(

@@ -30,7 +30,7 @@ def branches(w: list[float], log: list[Any]) -> Parts:
     def step(x: Any) -> Any:
         log.append("called")
         w[0] -= 0.1 * x
-        if w[0] * x > 0.2:
+        while w[0] * x > 0.2:
             w[0] -= 0.01
         return w[0]
 
