@@ -9,6 +9,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--strict-c",
         action="store_true",
         help="also check every C source that the tests generate with -Wall -Wextra -Werror, by gcc and clang",
+    )
+    parser.addoption(
+        "--part",
+        metavar="K/N",
+        help="only part K of N, which mix all files: together, N interpreters run every test (tests/sampling.py)",
+    )
+    parser.addoption(
+        "--whole", metavar="GLOB", action="append", default=[], help="of --part: what is below it runs in every part"
     )
 
 
@@ -91,10 +100,21 @@ def nothing_compiled_twice(request: pytest.FixtureRequest, compiled_before: comp
         yield
 
 
+def _is_whole(item: pytest.Item) -> bool:
+    """Whether a test is below one of --whole."""
+    path = item.path.relative_to(item.config.rootpath).as_posix()
+    return any(fnmatch(path, one) or fnmatch(path, f"{one}/*") for one in item.config.option.whole)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is long is left out, unless it is asked for."""
+    """What is long is left out, unless it is asked for, and what belongs to another part."""
     sampling.mark_long(items)
+    if config.option.part:
+        others = [item for item in items if not sampling.in_part(item, config.option.part) and not _is_whole(item)]
+        config.hook.pytest_deselected(items=others)
+        left_out = set(others)
+        items[:] = [item for item in items if item not in left_out]
     if config.option.markexpr or any("::" in argument for argument in config.args):
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -29,6 +29,14 @@ def mark_long(items: Iterable[pytest.Item]) -> None:
         _mark_long_of_table(sorted(cases, key=_mixed), cases[0].get_closest_marker("sampled").kwargs)
 
 
+def in_part(item: pytest.Item, part: str) -> bool:
+    """Whether a test belongs to part K of N, where `part` is "K/N"; the parts mix all files and tables."""
+    place, count = map(int, part.split("/"))
+    if not 1 <= place <= count:
+        raise pytest.UsageError(f"--part {part}: K/N with K from 1 to N is needed")
+    return int(_mixed(item), 16) % count == place - 1
+
+
 def _mixed(item: pytest.Item) -> str:
     return hashlib.sha256(item.nodeid.encode("utf-8", "replace")).hexdigest()
 

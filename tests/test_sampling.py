@@ -64,3 +64,17 @@ def test_what_is_not_marked_is_not_long() -> None:
     del item.markers["sampled"]
     sampling.mark_long([item])  # type: ignore[list-item]
     assert not item.get_closest_marker("long")
+
+
+def test_the_parts_together_are_the_whole() -> None:
+    _, items = sample_of({}, 20, 20)
+    parts = [{item.nodeid for item in items if sampling.in_part(item, f"{k}/3")} for k in (1, 2, 3)]
+    assert sum(map(len, parts)) == len(items) == len(set().union(*parts))
+    assert min(map(len, parts)) > len(items) / 6
+
+
+@pytest.mark.parametrize("wrong", ["0/2", "3/2"])
+def test_a_part_that_there_is_not(wrong: str) -> None:
+    _, items = sample_of({}, 2, 2)
+    with pytest.raises(pytest.UsageError, match="K from 1 to N"):
+        sampling.in_part(items[0], wrong)
