@@ -24,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgjit
+from mgjit.runtime import vectorcall
 
 #: Rounds of timed calls, and calls in each.
 ROUNDS, CALLS = 15, 40
@@ -362,6 +363,7 @@ if __name__ == "__main__":
     parser.add_argument("--compiler", help="as of mgjit.compile")
     parser.add_argument("--backend", default="auto", help="as of mgjit.compile")
     given = parser.parse_args()
+    vectorcall.extension.obtain()  # as after many calls
     print("| step | equal | compiled | plain us | mgjit us | speed-up |\n|---|---|---:|---:|---:|---:|")
     for each in STEPS:
         print(measured(each, given.calls, {"backend": given.backend, "compiler": given.compiler}), flush=True)
