@@ -319,7 +319,7 @@ STEPS: list[Callable[[Model, list[float]], Any]] = [
 ]  # fmt: skip
 
 
-def measured(function: Callable[[Model, list[float]], Any], calls: int, options: dict[str, Any]) -> str:
+def measured(function: Callable[[Model, list[float]], Any], calls: int, options: Any) -> str:
     """One row of the table."""
     draw = random.Random(2)
     rows = [[draw.uniform(-1.0, 1.0) for _ in range(SIZE)] for _ in range(calls)]

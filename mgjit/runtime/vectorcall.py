@@ -51,8 +51,6 @@ MANY_CALLS = 5_000
 _MOST, _MOST_NUMBERS, _MOST_BUFFERS = 32, 1024, 4
 #: The most parts of a result, as in the source.
 _MOST_PARTS = 32
-#: A list among the arguments is compared with so many that the step changes.
-_MOST_CHANGED = 64
 #: So many quick calls of a step are asked one after the other.
 _MOST_SIBLINGS = 32
 
@@ -267,9 +265,9 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
     """Kind, two numbers and an object of each argument, as the source takes them; None if one is of another kind."""
     plan, kernel = writer.kernel.plan, writer.kernel
     is_usual = len(plan.buffers) <= _MOST_BUFFERS and len(plan.nodes) <= _MOST and plan.packed_size <= _MOST_NUMBERS
-    if not is_usual or plan.questions or kernel.draws is not None or len(kernel.changed) > _MOST_CHANGED:
+    if not is_usual or plan.questions or kernel.draws is not None:
         return None
-    changed = struct.pack(f"{len(kernel.changed)}N", *kernel.changed)
+    changed = struct.pack(f"{len(kernel.changed)}N", *sorted(kernel.changed))
     found: list[tuple[str, int, int, Any]] = []
     for node in plan.nodes:
         if isinstance(node, NumberNode) and node.integer and node.is_plain:

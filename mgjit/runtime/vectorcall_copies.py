@@ -1,10 +1,10 @@
-"""What quick calls (vectorcall.py) copy in C between the user's objects and a State: numbers and lists of floats.
+"""What quick calls (vectorcall.py) copy in C between the user's objects and a State: numbers and lists of them.
 
 The generated Python functions of copies.py copy everything; the C code copies what most small steps have, in a tenth
 of the time:
 
-1. `described` tells where each number or list of floats lies: in a variable, an entry of a dict or an attribute that
-   Python reads and writes itself, or in a list or tuple that lies there.  It tells nothing if one is of another kind.
+1. `described` tells where each number or list of floats or ints lies: in a variable, an entry of a dict or an attribute
+   that Python reads and writes itself, or in a list or tuple that lies there; and nothing if one is of another kind.
 2. `fill` looks up each place and copies what is there; it does nothing if something is not exactly of the type and
    length that it was.  Lists that the step makes are made before that: making one may collect garbage, and so run code
    of the user's.
@@ -28,8 +28,8 @@ from ..tracing.surroundings.places import Attribute, Element, Entry, Place, Vari
 _MOST_LISTS = 8
 
 SOURCE = r"""
-/* One number, or one list of floats.  Kinds of holders: 'd' a dict, 'c' a cell, 'a' an object whose attribute is
- * meant, 'r' one whose attributes are looked up in its own dict, past its class. */
+/* One number, or one list of floats or of ints.  Kinds of holders: 'd' a dict, 'c' a cell, 'a' an object whose
+ * attribute is meant, 'r' one whose attributes are looked up in its own dict, past its class. */
 typedef struct {
     int kind, is_assigned, is_replaced, is_own; /* is_own: another list may lie in this very place */
     int was_int, is_int;
@@ -75,6 +75,21 @@ static int look_up(Place *place)
     return place->now != NULL;
 }
 
+/* A number of the type that is expected at a place, in range. */
+static int number_of(const Place *place, PyObject *now, double *to)
+{
+    int overflow;
+    if (!place->was_int) {
+        if (!PyFloat_CheckExact(now)) return 0;
+        *to = PyFloat_AS_DOUBLE(now);
+        return 1;
+    }
+    if (!PyLong_CheckExact(now)) return 0;
+    long long number = PyLong_AsLongLongAndOverflow(now, &overflow);
+    *to = (double)number;
+    return !overflow && number >= -place->limit && number <= place->limit;
+}
+
 /* Copy in what is at a place; 0 if it is something else than it was. */
 static int fill_one(Place *place, double *to)
 {
@@ -83,24 +98,10 @@ static int fill_one(Place *place, double *to)
     if (place->is_assigned && (place->size == 0 || place->is_replaced) && place->around != NULL &&
         !PyList_CheckExact(place->around))
         return 0;
-    if (place->size == 0 && place->was_int) {
-        int overflow;
-        if (!PyLong_CheckExact(now)) return 0;
-        long long number = PyLong_AsLongLongAndOverflow(now, &overflow);
-        *to = (double)number;
-        return !overflow && number >= -place->limit && number <= place->limit;
-    }
-    if (place->size == 0) {
-        if (!PyFloat_CheckExact(now)) return 0;
-        *to = PyFloat_AS_DOUBLE(now);
-        return 1;
-    }
+    if (place->size == 0) return number_of(place, now, to);
     if (!PyList_CheckExact(now) || PyList_GET_SIZE(now) != place->size) return 0;
-    for (Py_ssize_t k = 0; k < place->size; k++) {
-        PyObject *one = PyList_GET_ITEM(now, k);
-        if (!PyFloat_CheckExact(one)) return 0;
-        to[k] = PyFloat_AS_DOUBLE(one);
-    }
+    for (Py_ssize_t k = 0; k < place->size; k++)
+        if (!number_of(place, PyList_GET_ITEM(now, k), to + k)) return 0;
     return 1;
 }
 
@@ -144,10 +145,19 @@ static int fill(Copies *copies, PyObject *const *given, Py_ssize_t count)
     return 1;
 }
 
+/* Whether an object is a float with the bits of this number. */
 static int is_same(PyObject *one, double number)
 {
-    double other = PyFloat_AS_DOUBLE(one);
+    double other;
+    if (!PyFloat_CheckExact(one)) return 0;
+    other = PyFloat_AS_DOUBLE(one);
     return !memcmp(&other, &number, sizeof number);
+}
+
+/* A number as the step leaves it; infinities and nans are floats in any case. */
+static PyObject *made_of(const Place *place, double number)
+{
+    return place->is_int && isfinite(number) ? PyLong_FromDouble(number) : PyFloat_FromDouble(number);
 }
 
 /* Put a number or list, whose reference is stolen, where another one was; -1 if that cannot be. */
@@ -176,17 +186,14 @@ static int put_there(Place *place, PyObject *made)
 
 static int show_one(Place *place, const double *from)
 {
-    if (place->size == 0) {
-        if (!place->was_int && !place->is_int && is_same(place->now, *from)) return 0;
-        int is_int = place->is_int && isfinite(*from); /* infinities and nans stay floats */
-        return put_there(place, is_int ? PyLong_FromDouble(*from) : PyFloat_FromDouble(*from));
-    }
+    if (place->size == 0)
+        return !place->is_int && is_same(place->now, *from) ? 0 : put_there(place, made_of(place, *from));
     PyObject *list = place->is_replaced ? place->made : place->now;
     const char *chosen = place->chosen == Py_None ? NULL : PyBytes_AS_STRING(place->chosen);
     for (Py_ssize_t k = 0; k < place->size; k++) {
         PyObject *old = PyList_GET_ITEM(list, k);
-        if ((chosen != NULL && !chosen[k]) || (old != NULL && is_same(old, from[k]))) continue;
-        PyObject *number = PyFloat_FromDouble(from[k]);
+        if ((chosen != NULL && !chosen[k]) || (old != NULL && !place->is_int && is_same(old, from[k]))) continue;
+        PyObject *number = made_of(place, from[k]);
         if (number == NULL) return -1;
         PyList_SET_ITEM(list, k, number);
         Py_XDECREF(old);
@@ -241,9 +248,10 @@ def described(copies: Copies | None) -> tuple[tuple[Any, ...], ...] | None:
 
 
 def _described(part: Copied, is_own: bool) -> tuple[Any, ...] | None:
-    ints = bool(part.given_integers), bool(part.integers)
+    ints = [bool(found) for found in (part.given_integers, part.integers)]
+    are_alike = all(len(found) in (0, part.count) for found in (part.given_integers, part.integers))
     root = _root(part.place)
-    if part.mixed or part.numpy_floats or part.allowed or root is None or (part.size and any(ints)):
+    if part.mixed or part.numpy_floats or part.allowed or root is None or not are_alike:
         return None
     chosen = None if part.positions is None else bytes([k in part.positions for k in range(part.size)])
     flags = part.assigned, part.replaced, is_own, *ints

@@ -106,12 +106,20 @@ static int take_buffer(const Argument *one, PyObject *given, Taken *taken)
     return 1;
 }
 
-/* Whether a list is one of those to which the step assigns, whose addresses `thing` has. */
+/* Whether a list is one of those to which the step assigns, whose addresses `thing` has in order. */
 static int is_changed(const Argument *one, PyObject *list)
 {
     const char *addresses = PyBytes_AS_STRING(one->thing);
-    for (Py_ssize_t k = 0; k < PyBytes_GET_SIZE(one->thing); k += (Py_ssize_t)sizeof list)
-        if (!memcmp(addresses + k, &list, sizeof list)) return 1;
+    size_t first = 0, last = (size_t)PyBytes_GET_SIZE(one->thing) / sizeof list;
+    while (first < last) {
+        size_t middle = (first + last) / 2, address;
+        memcpy(&address, addresses + middle * sizeof address, sizeof address);
+        if (address == (size_t)list) return 1;
+        if (address < (size_t)list)
+            first = middle + 1;
+        else
+            last = middle;
+    }
     return 0;
 }
 

@@ -44,7 +44,7 @@ def world() -> Any:
     """What steps change."""
     return SimpleNamespace(
         w=[0.1, -0.2, 0.3], rows=[[0.5, 0.25], [0.125, -1.0]], bias=0.5, count=0, total=0.0, history=[0.0, 0.0, 0.0],
-        table={"scale": 0.75, "m": [0.0] * 20}, pair=([1.0, 2.0], [3.0]), slotted=Slotted(),
+        table={"scale": 0.75, "m": [0.0] * 20}, pair=([1.0, 2.0], [3.0]), slotted=Slotted(), visits=[0, 3, 5],
     )  # fmt: skip
 
 
@@ -102,7 +102,14 @@ def listed(own: Any, x: float, y: float) -> Any:
     return [own.bias * x, own.bias * y]
 
 
-STEPS = [several, listed, in_lists, in_rows, in_attributes, in_dicts, in_tuples, new_lists, constant]
+def counts(own: Any, x: float, y: float) -> Any:
+    own.visits[1] += 1
+    own.visits[0] -= 2
+    own.total += x * own.visits[1]
+    return own.total
+
+
+STEPS = [counts, several, listed, in_lists, in_rows, in_attributes, in_dicts, in_tuples, new_lists, constant]
 
 
 def bits(thing: Any) -> Any:
@@ -165,6 +172,10 @@ def make_large(own: Any) -> None:
     own.count = 2**53 + 1
 
 
+def other_counts(own: Any) -> None:
+    own.visits[1], own.visits[2] = 0.5, 7
+
+
 def grow(own: Any) -> None:
     own.rows.append([7.0, 8.0])
 
@@ -173,7 +184,9 @@ def with_infinity(own: Any) -> None:
     own.w[0], own.bias, own.table["scale"] = math.inf, -math.inf, -0.0
 
 
-@pytest.mark.parametrize("change", [replace_list, share_list, make_int, make_float, make_large, grow, with_infinity])
+@pytest.mark.parametrize(
+    "change", [replace_list, share_list, make_int, make_float, make_large, other_counts, grow, with_infinity]
+)
 @pytest.mark.parametrize("step", STEPS)
 def test_02_what_is_there_may_be_something_else(step: Any, change: Any) -> None:
     plain, own, expected, compiled = pair_of(step)
