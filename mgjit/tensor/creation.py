@@ -14,7 +14,6 @@ from ..errors import (
     ArgumentValueError,
     GradientError,
     ShapeError,
-    TraceError,
     described,
     user_location,
 )
@@ -48,6 +47,9 @@ def asarray(data: Any, *, dtype: Any = None, requires_grad: bool = False, copy: 
     elif is_number(data):
         kind = dtype_of(number_type(data) if dtype is None else dtype)
         made = full((), data, dtype=kind)
+    elif getattr(data, "is_of_numpy", False):
+        made = from_flat(data.flat, data.shape, OF_FORMATS[data.format])
+        made = made if dtype is None else made.astype(dtype)
     elif is_array(data):
         made = _from_buffer(data, dtype)
     else:
@@ -58,25 +60,25 @@ def asarray(data: Any, *, dtype: Any = None, requires_grad: bool = False, copy: 
 
 
 def of_numpy(thing: Any) -> Tensor | None:
-    """A tensor of a numpy array; None of anything else.  Its floats are those of the step, or float64 outside of one.
+    """A tensor of a numpy array; None of anything else.
 
-    Raises:
-        TraceError: it is an argument of a step that is traced.
+    Its floats are those of the step, or float64 outside of one.
     """
-    if getattr(thing, "is_of_numpy", False):
-        raise TraceError(
-            f"{user_location()}: a numpy array among the arguments is used as a tensor. Make it one outside of the "
-            "step, and pass that: mgjit.tensor.asarray(x), of floats of the type of the step."
-        )
+    precision = floats_of_step()
+    own = float64 if precision is None else dtype_of(precision.name)
+    if getattr(thing, "is_of_numpy", False):  # an argument of a step that is traced
+        dtype = OF_FORMATS[thing.format]
+        return from_flat(thing.flat, thing.shape, own if dtype.is_floating else dtype)
     kind = type(thing)
     if kind.__module__ != "numpy" or kind.__name__ not in ("ndarray", "memmap"):
         return None
-    own = floats_of_step()
-    return asarray(thing.astype("float64" if own is None else own.name) if thing.dtype.kind == "f" else thing)
+    return asarray(thing.astype(own.name) if thing.dtype.kind == "f" else thing)
 
 
 def is_array(thing: Any) -> bool:
-    """Whether something has a buffer of numbers."""
+    """Whether something has a buffer of numbers, or stands for one in a trace."""
+    if getattr(thing, "is_of_numpy", False):
+        return True
     if isinstance(thing, (str, list, tuple)):
         return False
     try:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, IndexRangeError, ShapeError, user_location
-from .apply import access, copy_into, fresh, perform, recording
-from .creation import arange
+from .apply import access, copy_into, fresh, is_number, perform, recording
+from .creation import arange, asarray, is_array
 from .dtypes import bool_, common, int64
 from .elementwise import where
 from .indexing import TAKE
@@ -193,9 +193,9 @@ def take(x: Tensor, indices: Any, axis: int = 0) -> Tensor:
     k = axis_from("take", axis, x.ndim)
     extent = x.shape[k]
     if isinstance(indices, (list, tuple)):
-        from .creation import asarray
-
         indices = asarray(indices, dtype="int64")
+    elif not is_number(indices) and is_array(indices):
+        indices = asarray(indices)
     inner: tuple[int, ...] = indices.shape if isinstance(indices, Tensor) else ()
     if isinstance(indices, Tensor) and indices.dtype is not int64:
         raise ArgumentError(f"{user_location()}: take needs indices of type int64, not {indices.dtype}.")

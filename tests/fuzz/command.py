@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from mgjit.tracing.surroundings import guard
 
 
 def hunt(description: str | None, fails: Callable[..., str], source: Callable[[int], str]) -> int:
@@ -22,6 +25,9 @@ def hunt(description: str | None, fails: Callable[..., str], source: Callable[[i
     parser.add_argument("--backend", default="python", help="as of mgjit.compile")
     parser.add_argument("--keep", type=Path, help="folder for the programs that fail")
     options: Any = parser.parse_args()
+    guard._MUCH = guard._FIRST_SECONDS = math.inf  # nothing is noticed late, as in tests
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     failed = 0
     for seed in range(options.seed, options.seed + options.programs):
         reason = fails(seed, backend=options.backend, verify="never")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import warnings
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import mgjit
 from mgjit import nn
 from mgjit import tensor as T
-from mgjit.errors import ArgumentError, PlainWarning, ShapeError
+from mgjit.errors import ArgumentError, ShapeError
 from mgjit.tensor import spellings
 from mgjit.tensor.spellings import SPELLINGS, array_of, hint
 
@@ -184,21 +185,32 @@ def test_an_array_of_numpy_is_a_tensor_where_one_is_wanted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_a_step_goes_on_as_plain_python_and_says_what_to_pass(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MGJIT_REFUSE")
-    layer = nn.Linear(3, 2)
-    rows, labels = numpy.array([[0.5, 1.0, -2.0], [0.25, 3.0, 1.5]], kind), numpy.array([0, 1])
+@pytest.mark.parametrize("ints", ["int64", "int32", "uint8"])
+def test_arrays_of_numpy_are_inputs_of_a_step_that_makes_tensors_of_them(kind: str, ints: str) -> None:
+    draw = numpy.random.default_rng(1)
+    batches = [
+        (draw.standard_normal((5, 6)).astype(kind)[:, ::2], draw.integers(0, 2, 5).astype(ints)) for _ in range(4)
+    ]
+    results = []
+    for wrap in (lambda step: step, mgjit.compile(background=False)):
+        layer, table = nn.Linear(3, 2, generator=random.Random(1)), nn.Embedding(2, 2, generator=random.Random(2))
 
-    def step(x: object, y: object) -> object:
-        return nn.functional.cross_entropy(layer(x), y)  # type: ignore[arg-type]
+        def step(x: Any, y: Any) -> Any:
+            loss = nn.functional.cross_entropy(layer(x) + table(y), y)  # noqa: B023 - called in this turn only
+            loss.backward()
+            if kind == "float64":
+                x[0, 0] = x[0, 1]  # of which the tensor that was made before knows nothing
+            more = layer(x[1:3]).sum() + (y - layer.bias[0]).sum()  # noqa: B023
+            for p in (*layer.parameters(), *table.parameters()):  # noqa: B023
+                p.data -= 0.1 * p.grad
+                p.grad = 0.0
+            return loss.detach(), more.detach()
 
-    wanted = step(rows, labels).item()  # type: ignore[attr-defined]
-    compiled = mgjit.compile(step)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert [float(compiled(rows, labels)) for _ in range(3)] == [wanted] * 3  # type: ignore[arg-type]
-    assert [w.category for w in caught] == [PlainWarning]
-    assert "mgjit.tensor.asarray(x)" in str(caught[0].message)
+        compiled = wrap(step)
+        given = [(numpy.copy(x), numpy.copy(y)) for x, y in batches]
+        results.append([tuple(map(float, compiled(*batch))) for batch in given] + [x[0, 0] for x, _ in given])
+    assert results[0] == results[1]
+    assert compiled.stats.plain_calls == 0
 
 
 def test_a_tensor_of_another_library_is_named_with_the_cure() -> None:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from ...engine.leaks import PlainCall, is_traced_number
 from ...engine.numeric import is_number, plain_number
 from ...errors import TraceError, user_location
+from ...tensor.tensor import Tensor
 from .numpy_numbers import of_numpy
 
 #: Struct codes of elements that hold every float, or every int, that a compiled step can compute.
@@ -123,6 +124,16 @@ class TracedArray:
         """Whether it stands for an array of numpy."""
         return self._elements.kind == "numpy"
 
+    @property
+    def format(self) -> str:
+        """The struct code of the elements."""
+        return self._elements.format
+
+    @property
+    def flat(self) -> Iterator[Any]:
+        """The elements, in row-major order."""
+        return _numbers(self)
+
     # ---- reading ------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
@@ -206,7 +217,9 @@ class TracedArray:
     def __array__(self, *_: Any, **__: Any) -> Any:
         return self._elements.plain("makes a numpy array")
 
-    def _refuse(self, *_: Any) -> Any:
+    def _refuse(self, other: Any = None) -> Any:
+        if isinstance(other, Tensor):
+            return NotImplemented  # which makes a tensor of it
         if self._elements.kind == "numpy":
             raise PlainCall(
                 f"{user_location()}: it computes with a whole array, argument {self._elements.path}. mgjit compiles "
