@@ -4,9 +4,10 @@
     python bench/cliffs.py --only history      the rows whose names begin so
     python bench/cliffs.py --seconds 5         plain Python runs for so long in each row
 
-The undecorated program runs for about as long as asked for, and the decorated one makes the same calls.  `first` is the
-ratio of their processor times over the first tenth of the calls, `rest` that over the others, `all` that of all; the
-last column says where `rest` is above 1.1 and 0.3 us a call.  What other processes do (they compile) is not counted.
+The undecorated program runs for as long as asked for, and the decorated one makes the same calls, or as many as it can
+in five times the time.  `first` is the ratio of their processor times a call over the first tenth of the calls, `rest`
+that over the others; the last column says where `rest` is above 1.1 and 0.3 us a call.  What other processes do (they
+compile) is not counted.  Each program has code of its own (afresh.py).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgjit
+from bench.afresh import afresh
 
 Decorator = Callable[[Any], Any]
 #: Makes the calls of a program, one at each `next`.
@@ -181,6 +183,8 @@ def objects(calls: int) -> Program:
     return run
 
 
+#: Calls between two looks at the clock; the decorated program has so many times the time of the plain one.
+_AT_ONCE, _MOST = 50, 5.0
 PROGRAMS: dict[str, Program] = {
     "replaced at each call": replaced(1), "replaced after 100 calls": replaced(100),
     "replaced after 5,000 calls": replaced(5000), "models in turn, 2": models(2), "models in turn, 5": models(5),
@@ -190,44 +194,49 @@ PROGRAMS: dict[str, Program] = {
 }  # fmt: skip
 
 
-def seconds(program: Iterator[Any], calls: int) -> float:
-    """Processor time of so many calls."""
-    started = process_time()
-    for _ in range(calls):
-        next(program)
-    return process_time() - started
+def calls_in(program: Iterator[Any], seconds: float, most: int) -> tuple[int, float]:
+    """How many calls are made in some processor time, and at most; and how long they took."""
+    calls, taken, started = 0, 0.0, process_time()
+    while calls < most and taken < seconds:
+        for _ in range(_AT_ONCE):
+            next(program)
+        calls, taken = calls + _AT_ONCE, process_time() - started
+    return calls, taken
 
 
-def measured(make: Program, options: dict[str, Any], wanted: float) -> tuple[float, float, float, float]:
-    """Microseconds of a plain call; ratios of the first tenth of the calls, of the others, and of all."""
-    each = seconds(make(lambda function: function), 3000) / 3000
-    calls = max(100, int(wanted / each))
-    plain, decorated = make(lambda function: function), make(mgjit.compile(**options))
-    parts = calls // 10, calls - calls // 10
-    (first, first_ours), (rest, rest_ours) = [(seconds(plain, part), seconds(decorated, part)) for part in parts]
-    return each * 1e6, first_ours / first, rest_ours / rest, (first_ours + rest_ours) / (first + rest)
+def measured(name: str, options: dict[str, Any], wanted: float) -> tuple[float, float, float, int]:
+    """Microseconds of a plain call; ratios of the first tenth of the calls and of the others; how many there were."""
+    plain = afresh(__file__).PROGRAMS[name](lambda function: function)
+    decorated = afresh(__file__).PROGRAMS[name](mgjit.compile(**options))
+    calls_in(plain, 0.01 * wanted, sys.maxsize)  # until its code is specialised
+    ratios: list[float] = []
+    counts: list[int] = []
+    for part in (0.1 * wanted, 0.9 * wanted):
+        plain_calls, plain_seconds = calls_in(plain, part, sys.maxsize)
+        calls, seconds = calls_in(decorated, _MOST * part, plain_calls)
+        each = plain_seconds / plain_calls
+        ratios.append(seconds / calls / each)
+        counts.append(calls)
+    return each * 1e6, *ratios, sum(counts)  # type: ignore[return-value]
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose names begin so")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of plain Python, in each row")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of plain Python, in each row")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    print("| program | background | plain us | first | rest | all | |")
+    print("| program | background | plain us | first | rest | calls | |")
     print("|---|---|---:|---:|---:|---:|---|")
-    for name, make in PROGRAMS.items():
+    for name in PROGRAMS:
         for background in (True, False):
             if name.startswith(chosen.only):
-                each, first, rest, all_ = measured(make, {"background": background}, chosen.seconds)
+                each, first, rest, calls = measured(name, {"background": background}, chosen.seconds)
                 told = "above" if rest * each > 1.1 * each + 0.3 else ""
-                print(
-                    f"| {name} | {background} | {each:.2f} | {first:.2f} | {rest:.2f} | {all_:.2f} | {told} |",
-                    flush=True,
-                )
+                print(f"| {name} | {background} | {each:.2f} | {first:.2f} | {rest:.2f} | {calls} | {told} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -355,6 +355,11 @@ class Kernels:
         """Whether there is no kernel, nor will there be one."""
         return not (self._kernels or self._pending) and self.plain.are_final()
 
+    def are_in_vain(self) -> bool:
+        """Whether there are kernels, which have been of no use, and calls are plain now."""
+        is_used = self.stats.calls > _CALLS_OF_A_FAMILY * self.stats.traces
+        return bool(self._kernels) and not (is_used or self._pending) and self.plain.are_final()
+
     def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
         """Note plain calls of a structure that has no kernel."""
         self.earnings.note_plain(key, seconds, calls)

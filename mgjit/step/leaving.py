@@ -107,7 +107,9 @@ class Leaving(Looping[P, R]):
             things = kernels.attached() if may_detach() else ()  # ordinary objects, as they would be for good
             result = self._turn.take(functools.partial(Detached(things).during, work) if things else work)
             if switching.is_too_much(self.stats.calls):
-                self._turn.run(self._give_up_kernels)
+                told = f"its calls change between {len(kernels)} kernels"
+                told += ", which takes longer than such short calls themselves"
+                self._turn.run(functools.partial(self._give_up_kernels, told))
             return result
         if switching.is_due(self.stats.calls):
             return switching.timed(self._changed, kernel, args)
@@ -118,10 +120,9 @@ class Leaving(Looping[P, R]):
         self._kernels.member(args)
         return self._choose_call(kernel)(*args)
 
-    def _give_up_kernels(self) -> None:
+    def _give_up_kernels(self, reason: str) -> None:
         """Run the step as plain Python, though it has kernels."""
         kernels = self._kernels
-        reason = f"its calls change between {len(kernels)} kernels, which takes longer than such short calls themselves"
         release(kernels.attached(), kernels.maker.token)
         for kernel in kernels.all():
             kernels.forget(kernel)
@@ -208,6 +209,8 @@ class Leaving(Looping[P, R]):
         if self._units.unit is not None:
             return
         is_waiting, is_meanwhile = isinstance(reason, Waiting), isinstance(reason, (Waiting, TooMany))
+        if not is_meanwhile and self.stats.plain_calls >= _CALLS_TO_GIVE_UP and kernels.are_in_vain():
+            self._give_up_kernels(str(reason))
         left = (
             _CALLS_TO_GIVE_UP - self.stats.plain_calls if kernels.are_hopeless() and not is_meanwhile else sys.maxsize
         )

@@ -5,13 +5,16 @@ Where a plain call takes less than that, and most calls are such changes, the st
 
 1. From the `_FIRST`-th compiled call on, so that quick calls are there, which may do without the change, the next
    changes after `_BETWEEN` others are timed: `_PAIRS` are made by kernels, and as many by plain Python, in turn.
-2. If, of each kind, the quickest one was plain by a factor of two, `_TIMES` times in a row, and more than half of the
-   calls were changes, the step is plain for good (`Leaving._give_up_kernels`).
+2. If plain calls took less than `_PART` of the time of changes, by the medians, `_TIMES` times in a row, and more than
+   half of the calls were changes, the step is plain for good (`Leaving._give_up_kernels`).
+3. Otherwise twice as many changes pass before the next ones are timed: to time a plain call takes much longer than to
+   make it, because parameters become ordinary objects for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from time import thread_time
 from typing import Any, TypeVar
 
@@ -21,7 +24,7 @@ T = TypeVar("T")
 
 _FIRST, _BETWEEN, _PAIRS, _TIMES = 10_000, 256, 16, 3
 #: The part of the time of a change that a plain call takes at most.
-_PART = 0.5
+_PART = 0.75
 
 
 class Switching:
@@ -29,6 +32,7 @@ class Switching:
 
     def __init__(self) -> None:
         self._changes, self._calls, self._in_a_row = 0, 0, 0
+        self._between = _BETWEEN
         self._compiled: list[float] = []  # seconds of those that have been timed
         self._plain: list[float] = []
 
@@ -39,7 +43,7 @@ class Switching:
             calls: compiled ones so far.
         """
         self._changes += 1
-        return self._changes >= _BETWEEN and calls >= _FIRST
+        return self._changes >= self._between and calls >= _FIRST
 
     @property
     def wants_plain_call(self) -> bool:
@@ -63,7 +67,8 @@ class Switching:
         if len(self._plain) < _PAIRS:
             return False
         is_mostly = 2 * self._changes > calls - self._calls
-        is_quicker = min(self._plain) < _PART * min(self._compiled)
+        is_quicker = median(self._plain) < _PART * median(self._compiled)
         self._in_a_row = self._in_a_row + 1 if is_mostly and is_quicker else 0
+        self._between = _BETWEEN if self._in_a_row else 2 * self._between
         self._changes, self._calls, self._compiled, self._plain = 0, calls, [], []
         return self._in_a_row >= _TIMES
