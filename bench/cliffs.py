@@ -236,7 +236,8 @@ def main() -> None:
             if name.startswith(chosen.only):
                 each, first, rest, calls = measured(name, {"background": background}, chosen.seconds)
                 told = "above" if rest * each > 1.1 * each + 0.3 else ""
-                print(f"| {name} | {background} | {each:.2f} | {first:.2f} | {rest:.2f} | {calls} | {told} |", flush=True)
+                row = f"| {name} | {background} | {each:.2f} | {first:.2f} | {rest:.2f} | {calls} | {told} |"
+                print(row, flush=True)
 
 
 if __name__ == "__main__":
