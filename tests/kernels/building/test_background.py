@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -96,7 +97,10 @@ def _is_zombie(pid: int) -> bool:
 
 def sleepers(slow: Slow) -> list[str]:
     """Compilers that still run."""
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
+            lines.append(path.read_bytes())
     return [line.decode() for line in lines if slow.environment["MGJIT_CC"].encode() in line]
 
 

@@ -46,6 +46,7 @@ def caught_in(calls: Calls, count: int) -> list[tuple[type[Warning], int]]:
     for number in range(1, count + 1):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.simplefilter("ignore", ResourceWarning)  # of what other tests have left, at any time
             calls.call()
         found += [(w.category, number) for w in caught]
     return found
