@@ -11,6 +11,7 @@ import mgjit
 from mgjit.errors import PlainWarning
 from mgjit.kernels.first_calls import switching
 from mgjit.kernels.first_calls.switching import Switching
+from mgjit.tensor.memory import Memory
 
 
 class Model:
@@ -87,3 +88,32 @@ def test_2_a_step_whose_calls_seldom_change_keeps_its_kernels() -> None:
     for k in range(3000):
         assert step(models[k % 9 == 0], 0.001 * k) == train(others[k % 9 == 0], 0.001 * k)
     assert (len(step._kernels), step.stats.plain_calls) == (2, 0)
+
+
+@pytest.mark.usefixtures("quick_to_change")
+def test_3_each_round_that_shows_nothing_doubles_the_wait() -> None:
+    """To time a plain call takes longer than to make it."""
+    known, calls, waits = Switching(), 200, []
+    for _ in range(4):
+        waits.append(0)
+        while not known.is_due(calls):
+            waits[-1] += 1
+        known._plain, known._compiled = [1.0] * switching._PAIRS, [1.0] * switching._PAIRS
+        assert not known.is_too_much(calls)
+    assert waits == [7, 15, 31, 63]
+
+
+@pytest.mark.usefixtures("only_thread")
+def test_4_kernels_that_are_never_used_again_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has another text, so that each kernel had been for one call; what there was is an ordinary object."""
+    monkeypatch.setattr(Memory, "exists", False)  # tensors of other tests
+    model, other = Model(0.5), Model(0.5)
+    step: Any = mgjit.compile(lambda line, x: train(model, x * len(line)), background=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(1000):
+            assert step(f"line {k}", 0.001 * k) == train(other, 0.001 * k * len(f"line {k}"))
+    assert [w.category for w in caught if w.category is PlainWarning] == [PlainWarning]
+    assert type(model) is Model
+    assert step.stats.plain_calls < 600
+    assert step.__call__ is step.__wrapped__
