@@ -245,7 +245,7 @@ print(sum(weight.data for weight in weights))
 
 
 INTERRUPTED = """
-import atexit, os, signal, sys
+import atexit, os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)
 atexit.register(lambda: print("exit", sys.last_type))
 weights = [0.5] * 5
 for epoch in range(300):
