@@ -37,6 +37,7 @@ from ..base.ffi import PYPY, PointerBlock
 from ..compiler.codegen.entries import MOST_INPUTS
 from ..tracing.call.results import ConstantResult, OutputResult
 from ..tracing.surroundings.guard import Guard
+from . import vectorcall
 from .conditions import ConditionWriter, Unsuitable
 from .kernel import Kernel
 from .turn import Turn
@@ -134,12 +135,10 @@ def fast_call(
     if not short:  # between what this function puts into its block and its call, there may be quick calls
         enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own)
     times = guard.times, guard.pace.next
-    return (
-        quick_call(
-            writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate, own
-        )
-        or made
+    by_c = quick_call(
+        writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate, own
     )
+    return by_c or made
 
 
 def is_worth_it(kernel: Kernel) -> bool:
@@ -160,7 +159,7 @@ def is_short(kernel: Kernel, turn: Turn) -> bool:
 
 def _is_quick(kernel: Kernel, turn: Turn) -> bool:
     """Whether quick calls copy all that there is to copy, and make the result."""
-    can_be = kernel.verdict < 0 and not PYPY and result_in_c(kernel) is not None
+    can_be = vectorcall.extension.is_possible and kernel.verdict < 0 and result_in_c(kernel) is not None
     return can_be and _is_brief(kernel, turn) and described(kernel.copies) is not None
 
 

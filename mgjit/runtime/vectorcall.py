@@ -189,8 +189,8 @@ def quick_call(
         outputs: of these calls alone.
     """
     kernel = writer.kernel
-    arguments = _arguments(writer)
-    if arguments is None or extension.make is None or type(tracing) is not dict or result_in_c(kernel) is None:
+    arguments, result, places = _arguments(writer), result_in_c(kernel), described(kernel.copies)
+    if arguments is None or result is None or places is None or extension.make is None or type(tracing) is not dict:
         return None
     facts: list[Any] = []
     look, rest = None, []
@@ -206,10 +206,9 @@ def quick_call(
     lists = {id(thing) for thing, kind in zip(facts[::3], facts[1::3]) if kind is True}
     rest = [one for one in rest if not ((found := _ELEMENT.fullmatch(one)) and id(writer.names.get(found[1])) in lists)]
     asked = compiled("\n        and ".join(rest)) if rest else None
-    places = described(kernel.copies) or ()
     state, owed = (None, []) if kernel.copies is None else (kernel.copies.numbers, kernel.copies.owed)
     address = ctypes.cast(enter, ctypes.c_void_p).value
-    form, made = result_in_c(kernel) or ("", ())
+    form, made = result
     kept = enter, block, times, state, owed, gate, outputs, places
     parts = general, tuple(facts), tracing, asked, look, made, kept, siblings
     addresses = address, *(0 if each is None else each.buffer_info()[0] for each in (*times, state, gate, outputs))
