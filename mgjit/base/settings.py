@@ -246,10 +246,7 @@ def verify(option: str) -> str:
     Args:
         option: what the step says.
     """
-    chosen = VERIFY.get().lower() or option
-    if chosen not in VERIFICATIONS:
-        raise ArgumentValueError(f"{VERIFY.name}={shown(chosen)} is none of {', '.join(VERIFICATIONS)}.")
-    return chosen
+    return _one_of(VERIFICATIONS, VERIFY, option)
 
 
 def refuse(option: str) -> str:
@@ -258,9 +255,14 @@ def refuse(option: str) -> str:
     Args:
         option: what the step says.
     """
-    chosen = REFUSE.get().lower() or option
-    if chosen not in REFUSALS:
-        raise ArgumentValueError(f"{REFUSE.name}={shown(chosen)} is none of {', '.join(REFUSALS)}.")
+    return _one_of(REFUSALS, REFUSE, option)
+
+
+def _one_of(choices: tuple[str, ...], setting: Setting, option: str) -> str:
+    """The setting where it says something, in small letters, else the option."""
+    chosen = setting.get().lower() or option
+    if chosen not in choices:
+        raise ArgumentValueError(f"{setting.name}={shown(chosen)} is none of {', '.join(choices)}.")
     return chosen
 
 
