@@ -65,6 +65,21 @@ class Lowered:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+def lowered_by(work: Work, records: int, seconds: dict[str, float]) -> Lowered:
+    """What work has led to, of a trace with so many records."""
+    nodes = [node for _, phase in work.program.phases for node in phase]
+    return Lowered(
+        work.program,
+        work.memory,
+        records,
+        loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
+        statements=count_statements(nodes),
+        copies=count_copies(nodes),
+        schedule=work.schedule,
+        seconds=seconds,
+    )
+
+
 #: See `Processor.slack` and `Processor.neglected`: for Programs that are to be there soon.
 _SLACK, _NEGLECTED = 1.2, 0.002
 
@@ -234,17 +249,7 @@ class _Lowering:
             started = perf_counter()
             self._step("the last", lambda: verify(work.program))
             seconds["simplify"] += perf_counter() - started
-        nodes = [node for _, phase in work.program.phases for node in phase]
-        return Lowered(
-            work.program,
-            work.memory,
-            len(self._trace),
-            loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
-            statements=count_statements(nodes),
-            copies=count_copies(nodes),
-            schedule=work.schedule,
-            seconds=seconds,
-        )
+        return lowered_by(work, len(self._trace), seconds)
 
     def _lifted(self, rolled: Rolled) -> Work:
         folded = Folded(rolled.trace, self._inputs, rolled.reach, rolled.forest)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from ...base.garbage import without_garbage_collection
-from ...ir.program import Loop, count_copies, count_statements, walk
 from ...ir.trace import InputRegion, Trace
 from ...ir.verify import verify
 from ..lengths.family import Family, Member
@@ -15,7 +14,7 @@ from ..roll.growing import roll_growing
 from ..roll.reach import reach
 from ..toolchain.target import Processor
 from .order import PASSES, SCHEDULE, Work
-from .pipeline import Lowered
+from .pipeline import Lowered, lowered_by
 
 
 def lower_family(
@@ -49,17 +48,7 @@ def lower_family(
                 work.run(one_)
                 seconds[one_.stage] += perf_counter() - begun
         verify(work.program)
-        nodes = [node for _, phase in work.program.phases for node in phase]
-        return shared.family, Lowered(
-            work.program,
-            work.memory,
-            len(other.trace),
-            loops=sum(1 for node in walk(nodes) if isinstance(node, Loop)),
-            statements=count_statements(nodes),
-            copies=count_copies(nodes),
-            schedule=work.schedule,
-            seconds=seconds,
-        )
+        return shared.family, lowered_by(work, len(other.trace), seconds)
 
     return without_garbage_collection(lowered)
 
