@@ -27,7 +27,7 @@ from ..errors import FreezeError, TraceError, user_location
 from ..ir import opcodes as ops
 from ..ir.parameters import Layouts, ParameterLayout
 from ..ir.trace import InputRegion, Trace
-from ..kernels.factory import Maker, changed_by
+from ..kernels.factory import Maker
 from ..kernels.first_calls.pending import Prepared
 from ..memory.buffers import Move, ParameterStorage
 from ..runtime.kernel import Kernel
@@ -36,7 +36,6 @@ from ..tensor.memory import Memory
 from ..tracing.call.appended import AppendingResult
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.call.tensors import as_numbers
-from ..tracing.copies.copies import Copies
 from ..tracing.draws.plan import DrawPlan
 from ..tracing.surroundings.guard import Guard, Pace
 from ..tracing.surroundings.places import Place
@@ -357,31 +356,11 @@ class FrozenMaker(Maker):
         options = replace(self.options.code, cache=self.options.code.cache and not self.is_private)
         return build(trace, inputs, options, self.qualname, None if self.is_private else kin)
 
-    def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
-        assert isinstance(traced, FrozenCall)
-        trace = traced.trace
-        move = traced.move(layouts)
-        move.fill()
-        block = [move.storage] if trace.new_parameters else []
-        return [*block, *(storage for _, storage in trace.bound_storages)], move.state_numbers
-
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
-        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
-        guard.expired = traced.heap.valid_once
-        move = traced.move(code.layouts)
-        new = [move.storage] if trace.new_parameters else []
-        parameters = new + [storage for _, storage in trace.bound_storages]
-        copies = None
-        if traced.heap.copied:
-            heap = traced.heap
-            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers)
-            guard.ask(copies.difference)
-        kernel = FrozenKernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, as_numbers(traced.result), prepared.slots,
-            copies, traced.draws, traced.writes, changed_by(plan, traced, False), traced.integers, traced.objects,
-        )  # fmt: skip
+        traced = prepared.traced
+        kernel = self._kernel(FrozenKernel, code, prepared, traced.move(code.layouts), as_numbers(traced.result))
         kernel.loop_trial = loop_trial(replace(self.options, verify=self.verify), self._note_rows)
-        self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
+        self.stats.note_kernel(code.facts, prepared.seconds, prepared.plan.outline(), prepared.reason)
         return kernel
 
 

@@ -25,7 +25,7 @@ from ..compiler.build.families import Kin
 from ..compiler.build.options import Options, StepOptions
 from ..engine.leaks import PlainCall
 from ..ir.trace import InputRegion, Trace
-from ..memory.buffers import ParameterStorage, SharedScratch
+from ..memory.buffers import Move, ParameterStorage, SharedScratch
 from ..memory.live import Parameter
 from ..runtime.kernel import Kernel
 from ..runtime.stats import Stats
@@ -33,6 +33,7 @@ from ..tensor.memory import Memory
 from ..tensor.modes import computing_with
 from ..tracing.call.columns import bound_arguments
 from ..tracing.call.plan import ArgumentPlan, plan_arguments
+from ..tracing.call.results import ResultTree
 from ..tracing.copies.copies import Copies
 from ..tracing.record.separation import forward_assigns, separation_of, with_early_outputs
 from ..tracing.surroundings.guard import Guard, Pace
@@ -301,29 +302,17 @@ class Maker:
 
     def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
         """The storages and states of a trace with the numbers that are there now; only those of kernels are in use."""
-        trace = traced.trace
         move = traced.move(layouts)
         move.fill()
-        new = [move.storage] if trace.new_parameters else []
-        return [*new, *(storage for _, storage in trace.bound_storages)], move.state_numbers
+        return _storages(traced.trace, move), move.state_numbers
 
     def bound(self, code: Code, prepared: Prepared) -> Kernel:
         """A kernel: code, and the memory of this step that it works on."""
-        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
-        guard.expired = traced.heap.valid_once
+        traced, trace = prepared.traced, prepared.traced.trace
         move = without_garbage_collection(lambda: traced.move(code.layouts))
-        new = [move.storage] if trace.new_parameters else []
-        parameters = new + [storage for _, storage in trace.bound_storages]
-        heap, copies = traced.heap, None
-        if heap.copied:
-            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers)
-            guard.ask(copies.difference)
-        kernel = Kernel(
-            code, plan, guard, parameters, move, trace.outputs, trace.checks, traced.result, prepared.slots, copies,
-            traced.draws, traced.writes, changed_by(plan, traced, False), traced.integers, traced.objects,
-            None if self.options.code.separate else self._scratch,
-        )  # fmt: skip
-        for storage in parameters:
+        scratch = None if self.options.code.separate else self._scratch
+        kernel = self._kernel(Kernel, code, prepared, move, traced.result, scratch)
+        for storage in kernel.parameters:
             storage.note_user(self.token)
         new = [p.owner if isinstance(p, Parameter) else p for _, p in trace.new_parameters]
         kernel.moved = [*new, *prepared.traced.heap.bound]
@@ -336,10 +325,32 @@ class Maker:
         self.note_kin(prepared, move.storage, code)
         if self.options.code.separate:
             kernel.separation = separation_of(trace, code.facts.get("structure", ""))
-            copied = (range(start, start + len(state)) for start, state in trace.states if state is heap.state)
+            copied = (range(start, start + len(state)) for start, state in trace.states if state is traced.heap.state)
             kernel.forward_assigns = forward_assigns(trace, next(copied, range(0)))
-        self.stats.note_kernel(code.facts, prepared.seconds, plan.outline(), prepared.reason)
+        self.stats.note_kernel(code.facts, prepared.seconds, prepared.plan.outline(), prepared.reason)
         return kernel
+
+    def _kernel(
+        self,
+        kind: type[Kernel],
+        code: Code,
+        prepared: Prepared,
+        move: Move,
+        result: ResultTree,
+        scratch: SharedScratch | None = None,
+    ) -> Kernel:
+        """The object itself, with what it copies."""
+        plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
+        heap, copies = traced.heap, None
+        guard.expired = heap.valid_once
+        if heap.copied:
+            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers)
+            guard.ask(copies.difference)
+        return kind(
+            code, plan, guard, _storages(trace, move), move, trace.outputs, trace.checks, result, prepared.slots,
+            copies, traced.draws, traced.writes, changed_by(plan, traced, False), traced.integers, traced.objects,
+            scratch,
+        )  # fmt: skip
 
     def _note_rows(self, count: int, mismatch: str) -> None:
         """Note that rows of a loop have been compared, and warn if they differ."""
@@ -353,6 +364,11 @@ class Maker:
         """Note the code of a kernel, whose new parameters are in a storage, for those of other lengths."""
         traced = prepared.traced
         self.kin.note(traced.trace, prepared.plan.regions(traced.draws.size), storage, code.facts)
+
+
+def _storages(trace: Trace, move: Move) -> list[ParameterStorage]:
+    """Where the parameters of a trace lie: new ones, and those that lay somewhere before."""
+    return [*([move.storage] if trace.new_parameters else []), *(storage for _, storage in trace.bound_storages)]
 
 
 def changed_by(plan: ArgumentPlan, traced: TracedCall, also_movable: bool = True) -> frozenset[int]:
