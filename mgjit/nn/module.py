@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import get_ident
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ..base.lookup import variables
 from ..engine import hook
+from ..engine.leaks import PlainCall
 from ..engine.value import Value
 from ..errors import ArgumentError, ShapeError, user_location
+from ..tensor.apply import recording
 from ..tensor.creation import asarray
 from ..tensor.devices import device as Device
 from ..tensor.dtypes import DTYPES, DType, dtype_of
@@ -25,6 +27,25 @@ from ..tensor.tensor import Tensor
 from .parameter import Buffer, Parameter
 
 M = TypeVar("M", bound="Module")
+
+
+class Parameters(list[Any] if TYPE_CHECKING else list):  # type: ignore[misc]
+    """A list of parameters, of which `next(model.parameters())` gives the first, as of an iterator."""
+
+    def __init__(self, found: Iterable[Any] = ()) -> None:
+        super().__init__(found)
+        self._taken, self._is_of_trace = 0, recording() is not None
+
+    def __next__(self) -> Any:
+        if recording() is not None and not self._is_of_trace:
+            raise PlainCall(f"{user_location()}: the step takes the next of parameters that were listed outside of it.")
+        if self._taken == len(self):
+            raise StopIteration
+        self._taken += 1
+        return self[self._taken - 1]
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
 
 
 class Module:
@@ -111,12 +132,16 @@ class Module:
         """Everything that is trained, with names such as `layers.0.weight`, in the order of `parameters`."""
         return self._named(_is_parameter)
 
-    def parameters(self) -> list[Any]:
-        """Everything that is trained, each once, its own first: tensors, and of scalar layers `Value`s."""
+    def parameters(self, recurse: bool = True) -> Parameters:
+        """Everything that is trained, each once, its own first: tensors, and of scalar layers `Value`s.
+
+        Args:
+            recurse: whether those of the modules inside are among them.
+        """
         parts = [part for _, part in _found(self._parts())]
         own = [part for part in parts if _is_parameter(part)]
-        inside = [p for part in parts if isinstance(part, Module) for p in part.parameters()]
-        return list({id(p): p for p in (*own, *inside)}.values())
+        inside = [p for part in parts if recurse and isinstance(part, Module) for p in part.parameters()]
+        return Parameters({id(p): p for p in (*own, *inside)}.values())
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """What is kept and not trained, with names."""

@@ -14,7 +14,7 @@ from typing import Any
 from ..engine import hook
 from ..engine.value import Value
 from ..errors import ArgumentError, ArgumentValueError, described, user_location
-from .module import Module
+from .module import Module, Parameters
 
 
 def _require_count(name: str, count: Any, least: int) -> None:
@@ -53,8 +53,8 @@ class Neuron(Module):
         act = sum((wi * xi for wi, xi in zip(self.w, x)), self.b)
         return act.relu() if self.nonlin else act
 
-    def parameters(self) -> list[Value]:
-        return [*self.w, self.b]
+    def parameters(self, recurse: bool = True) -> Parameters:
+        return Parameters([*self.w, self.b])
 
     def __repr__(self) -> str:
         return f"{'ReLU' if self.nonlin else 'Linear'}Neuron({len(self.w)})"
@@ -76,8 +76,8 @@ class Layer(Module):
             out = [n(x) for n in self.neurons]
         return out[0] if len(out) == 1 else out
 
-    def parameters(self) -> list[Value]:
-        return [p for n in self.neurons for p in n.parameters()]
+    def parameters(self, recurse: bool = True) -> Parameters:
+        return Parameters(p for n in self.neurons for p in n.parameters())
 
     def __repr__(self) -> str:
         return f"Layer of [{', '.join(str(n) for n in self.neurons)}]"
@@ -111,8 +111,8 @@ class MLP(Module):
             out = layer(out)
         return out
 
-    def parameters(self) -> list[Value]:
-        return [p for layer in self.layers for p in layer.parameters()]
+    def parameters(self, recurse: bool = True) -> Parameters:
+        return Parameters(p for layer in self.layers for p in layer.parameters())
 
     def __repr__(self) -> str:
         return f"MLP of [{', '.join(str(layer) for layer in self.layers)}]"

@@ -52,6 +52,29 @@ def test_parameters_are_found_in_attributes_and_lists_in_order() -> None:
     assert len(list(net.modules())) == 8
 
 
+def test_parameters_are_a_list_and_an_iterator() -> None:
+    net = Net()
+    found = net.parameters()
+    assert isinstance(found, list)
+    assert all(next(found) is p for p in found)
+    assert len([*found]) == len(NAMES) == len(list(iter(found)))
+    assert sum(p.numel() for p in net.parameters()) == sum(p.numel() for _, p in net.named_parameters())
+    assert [*nn.Sequential(net.table, net).parameters(recurse=False)] == []
+    assert type(copy.deepcopy(found)) is list
+
+
+def test_a_step_takes_the_next_of_parameters_that_it_lists() -> None:
+    net, outside = Net(), Net().parameters()
+    listed = step(lambda: next(net.parameters()).sum())
+    taken = step(lambda: next(outside).sum())  # each call takes another one
+    plain = Net().parameters()
+    for p in plain[:3]:
+        assert float(listed()) == float(next(net.parameters()).sum())
+        assert float(taken()) == float(p.sum())
+    assert listed.stats.traces == 1
+    assert "listed outside" in taken.stats.plain_reasons[0]
+
+
 def test_a_shared_parameter_counts_once() -> None:
     net = Net()
     net.layers.append(net.layers[0])

@@ -389,7 +389,7 @@ REFERENCES = (weakref.ref, *PROXIES)
 
 def is_iterator(kind: type) -> bool:
     """Whether objects of a class are iterators whose state is out of sight."""
-    return hasattr(kind, "__next__") and not is_of_user(kind) and not issubclass(kind, PROXIES)
+    return hasattr(kind, "__next__") and not is_of_user(kind) and not issubclass(kind, (*PROXIES, list))
 
 
 _REFERENCE = Shape(_of_reference, lambda thing: [_target(thing)])
