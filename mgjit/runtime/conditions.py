@@ -15,6 +15,7 @@ from operator import countOf
 from types import CellType
 from typing import Any
 
+from ..base.ffi import PYPY
 from ..memory.live import raw_attributes
 from ..tracing.call.containers import DataclassNode, MappingNode, SequenceNode
 from ..tracing.call.exact import PLAIN, exact_key, exact_keys
@@ -28,6 +29,8 @@ from .kernel import Kernel
 
 #: Lists up to this length are packed element by element.
 _FEW = 16
+#: Lists of more numbers, nested or not, are packed at once, in C where that is possible.
+_MANY = 64
 #: Up to this many integers are checked one by one.
 _FEW_INTEGERS = 8
 #: CPython compares integers up to this one quickly; larger ones take the general path.
@@ -48,6 +51,7 @@ class ConditionWriter:
         afterwards: what must hold once the numbers of the user's objects have been copied in.
         unpackings: statements that unpack short lists.
         numbers: expressions of the packed numbers, in the order of their places.
+        tables: places of those that are bytes of many numbers, and how many bytes.
         pointers: expressions of the buffers that are passed to C; "None" for those that are put into the block.
         puts: slot and expression of the buffers that are put into the block.
     """
@@ -58,6 +62,7 @@ class ConditionWriter:
         self.afterwards: list[str] = []
         self.unpackings: list[str] = []
         self.numbers: list[str] = []
+        self.tables: list[tuple[int, int]] = []
         self.pointers: list[str] = ["None"] * (len(kernel.plan.buffers) + (kernel.draws is not None))
         self.puts: list[tuple[int, str]] = []
         self._prefix = "_"
@@ -166,6 +171,13 @@ class ConditionWriter:
             self.sequence(SequenceNode(node.kinds[0], [*elements]), place)
             return
         checked = [k for k in range(size) if node.place + k in self._allowed] if self._allowed else []
+        if size > _MANY and node.is_plain and not (node.integer or checked or PYPY):
+            local = self._new_local()
+            self.conditions.append(f"({local} := {self.name_of(node.table)}({place})) is not None")
+            self.unshared(place, len(node.shape))
+            self.tables.append((node.place, size * self.kernel.plan.precision.size))
+            self.numbers.append(local)
+            return
         if len(node.shape) > 1 or node.integer or checked:
             flat = self._new_local()
             self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
@@ -301,10 +313,10 @@ def _private(buffer: Any) -> bytes:
 
 
 def _are_unshared(rows: Any, changed: frozenset[int] | set[int], depth: int) -> bool:
-    for _ in range(depth - 1):
+    for level in range(depth - 1):
+        rows = list(chain.from_iterable(rows)) if level else rows
         if not changed.isdisjoint(map(id, rows)):
             return False
-        rows = list(chain.from_iterable(rows))
     return True
 
 

@@ -240,7 +240,11 @@ class _Writer(ConditionWriter):
             short: whether the call needs no turn. quick: whether quick calls may come in between.
         """
         packed, number = self.own("packed"), self.own("number")
-        form = struct.Struct(f"d{self.kernel.plan.packed_size}{self.kernel.plan.precision.format}")
+        precision, parts, end = self.kernel.plan.precision, ["d"], 0
+        for place, size in self.tables:
+            parts += [f"{place - end}{precision.format}", f"{size}s"]
+            end = place + size // precision.size
+        form = struct.Struct("".join([*parts, f"{self.kernel.plan.packed_size - end}{precision.format}"]))
         numbers = ", ".join([self.name_of(float(block.location())), *self.numbers])
         self.packing = f"{self.name_of(form.pack)}({numbers})"
         call = f"{number} = {self.name_of(enter)}({', '.join([packed, *self.pointers])})"

@@ -35,10 +35,10 @@ from ..compiler.cache.key import entry_key, machine
 from ..compiler.cache.store import open_store
 from ..compiler.toolchain import build, compilers
 from ..engine.precision import FLOAT64
+from ..tracing.call.in_c import in_c
 from ..tracing.call.inputs import EXACT_INTEGERS, BufferNode, NumberNode, NumbersNode
 from ..tracing.call.known import KnownNode, StaticNode, ValueNode
 from ..tracing.call.results import CompositeResult, ConstantResult, OutputResult
-from ..tracing.copies.placewriter import in_c
 from ..tracing.surroundings.facts import are_same
 from .conditions import ConditionWriter
 from .kernel import Kernel
@@ -68,6 +68,7 @@ class Extension:
     Attributes:
         make: makes a quick call of its parts; None as long as there is none.
         floats: makes the bytes of an array of a list of floats, and None of others; None as long as there is none.
+        table: does so for nested lists of a shape (`NumbersNode.packed`); None as long as there is none.
         is_possible: whether there is, or may be one.
     """
 
@@ -77,6 +78,7 @@ class Extension:
         free = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
         self.make: Callable[[tuple[Any, ...]], Callable[..., Any]] | None = None
         self.floats: Callable[[list[Any]], bytes | None] | None = None
+        self.table: Callable[[tuple[Any, ...]], bytes | None] | None = None
         self.is_possible = not ffi.PYPY and has_headers and not free
         self._parts = {
             "structure": "quick call",
@@ -106,11 +108,11 @@ class Extension:
         self.is_possible = library is not None
         if library is not None:
             found = ctypes.PyDLL(library.path, handle=library._handle._handle)
-            make, floats = found["mgjit_quick_call"], found["mgjit_floats"]
-            for function in (make, floats):
+            functions = make, floats, table = [found[f"mgjit_{name}"] for name in ("quick_call", "floats", "table")]
+            for function in functions:
                 function.argtypes, function.restype = (ctypes.py_object,), ctypes.py_object
             self._kept = library
-            self.make, self.floats = make, floats
+            self.make, self.floats, self.table = make, floats, table
 
     def _library(self) -> ffi.Library | None:
         store, key = open_store(), entry_key(self._parts)

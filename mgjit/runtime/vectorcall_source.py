@@ -454,6 +454,52 @@ __attribute__((visibility("default"))) PyObject *mgjit_floats(PyObject *list)
     return made;
 }
 
+/* Write the numbers of nested lists or tuples of these lengths; returns 0 if they are no such table.  `found` gets how
+ * many floats and how many ints there are. */
+static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **to, Py_ssize_t *found)
+{
+    PyObject *const *items;
+    if (PyList_CheckExact(rows)) items = ((PyListObject *)rows)->ob_item;
+    else if (PyTuple_CheckExact(rows)) items = ((PyTupleObject *)rows)->ob_item;
+    else return 0;
+    Py_ssize_t size = Py_SIZE(rows);
+    if (size != PyLong_AsSsize_t(PyTuple_GET_ITEM(lengths, depth))) return 0;
+    int is_last = depth + 1 == PyTuple_GET_SIZE(lengths);
+    for (Py_ssize_t k = 0; k < size; k++) {
+        if (!is_last) {
+            if (!put_rows(items[k], lengths, depth + 1, to, found)) return 0;
+            continue;
+        }
+        int is_float = PyFloat_CheckExact(items[k]);
+        if (!is_float && !PyLong_CheckExact(items[k])) return 0;
+        double number = is_float ? PyFloat_AS_DOUBLE(items[k]) : PyLong_AsDouble(items[k]);
+        if (!is_float && number == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        found[!is_float]++;
+        memcpy(*to, &number, sizeof number);
+        *to += sizeof number;
+    }
+    return 1;
+}
+
+/* The bytes of a table of `size` floats, or ints among them where these may be; None of anything else. */
+__attribute__((visibility("default"))) PyObject *mgjit_table(PyObject *given)
+{
+    PyObject *rows, *kind, *lengths;
+    Py_ssize_t size, found[2] = {0, 0};
+    int may_mix;
+    if (!PyArg_ParseTuple(given, "OOO!np", &rows, &kind, &PyTuple_Type, &lengths, &size, &may_mix)) return NULL;
+    if ((PyObject *)Py_TYPE(rows) != kind) Py_RETURN_NONE;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size * (Py_ssize_t)sizeof(double));
+    if (made == NULL) return NULL;
+    char *to = PyBytes_AS_STRING(made);
+    if (put_rows(rows, lengths, 0, &to, found) && found[0] && (may_mix || !found[1])) return made;
+    Py_DECREF(made);
+    Py_RETURN_NONE;
+}
+
 __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *given)
 {
     PyObject *general, *facts, *nothing, *rest, *look, *parts, *kept, *siblings, *owed, *places, *arguments;

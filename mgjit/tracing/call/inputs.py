@@ -27,6 +27,7 @@ from ...engine.numeric import counts_as_number, is_number
 from ...engine.precision import FLOAT64, Precision
 from ...errors import ArgumentError, ArgumentValueError, user_location
 from ..record.traced_array import Elements, TracedArray
+from .in_c import in_c
 from .node import Frame, MakeNumber, Node
 
 #: Struct codes of buffer elements that a kernel can convert to its own numbers.
@@ -36,6 +37,9 @@ ELEMENT_FORMATS = frozenset("bBhHiIlLqQfd?")
 _WIDE = 4
 #: So many numbers in tuples that mix ints and floats keep their types.
 _MOST_OF_RECORDS = 64
+
+#: After so many numbers in tables, functions in C are asked for.
+_MANY_NUMBERS = 300_000
 
 #: Formats of ints, and how large they can be without being rounded in any precision.
 _INTEGERS, _SMALL = "bBhHiIlLqQ", 2**24
@@ -99,6 +103,7 @@ class NumbersNode(Node):
         self.place, self.shape, self.kinds = place, shape, kinds
         self.type, self.integer, self.is_plain = type, type is int, type in (int, float)
         self.limit = EXACT_INTEGERS
+        self._is_double, self._seen = precision is FLOAT64, 0
         name = "integers" if self.integer else "numbers" if self.is_plain else "numpy.float64"
         self.key = name, shape, tuple(kind.__name__ for kind in kinds)
         self._size = 1
@@ -120,6 +125,25 @@ class NumbersNode(Node):
         except (struct.error, TypeError, OverflowError):
             return False
         return True
+
+    def table(self, argument: Any) -> bytes | None:
+        """The numbers of a table of floats as bytes of the packed array; None if `argument` has another structure.
+
+        Raises:
+            struct.error, TypeError, OverflowError: something in it is no such number.
+        """
+        extension = in_c.extension
+        if extension is not None and extension.table is not None and self._is_double:
+            found = extension.table((argument, self.kinds[0], self.shape, self._size, self.may_mix))
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        elif extension is not None and self._is_double:
+            self._seen += self._size
+            if self._seen >= _MANY_NUMBERS:
+                self._seen = 0
+                extension.is_ready()
+        flat = self.flatten(argument)
+        return None if flat is None else self._format.pack(*flat)
 
     def flatten(self, argument: Any, limit: int = 0) -> Any:
         """The elements as a flat sequence; None if `argument` has another structure."""

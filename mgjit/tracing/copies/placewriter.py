@@ -27,6 +27,7 @@ from ...base.ffi import PYPY
 from ...engine.kinds import is_float64
 from ...engine.numeric import is_number_type
 from ...memory.live import Home
+from ..call.in_c import in_c
 from ..record.mixed import TYPES
 from .tables import Table, copiers
 
@@ -403,19 +404,6 @@ def are_plain(numbers: Iterable[Any]) -> bool:
     return kinds.count(float) == len(kinds) or all(
         (is_number_type(kind) and not is_float64(kind)) or kind is bool or kind is Home for kind in set(kinds)
     )
-
-
-class InC:
-    """What has functions for lists in C.
-
-    Attributes:
-        extension: that for quick calls (runtime/vectorcall.py), which sets this.
-    """
-
-    extension: Any = None
-
-
-in_c = InC()
 
 
 def _packer(size: int, code: str, positions: Collection[int]) -> Callable[[list[Any]], bytes]:

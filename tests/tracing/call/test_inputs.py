@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from array import array
 from decimal import Decimal
 from fractions import Fraction
@@ -11,10 +13,13 @@ import pytest
 
 from mgjit.engine.precision import FLOAT32
 from mgjit.errors import ArgumentError, ArgumentValueError, TraceError
+from mgjit.runtime import vectorcall
+from mgjit.tracing.call.in_c import in_c
 from mgjit.tracing.call.inputs import BufferNode, NumberNode, NumbersNode, buffer_layout, check_exact, is_exact
 from mgjit.tracing.call.node import Frame, Node
 from mgjit.tracing.call.results import Result
 from mgjit.tracing.record.traced_array import TracedArray
+from tests.runtime.quick import use_extension
 
 LIMIT = 2**53
 
@@ -177,3 +182,18 @@ def test_numbers_of_a_float32_step() -> None:
     assert list(map(str, frame.packed)) == ["0.10000000149011612", "16777216.0", "inf", "-0.0", "0.0"]
     with pytest.raises(ArgumentValueError):
         NumberNode(1, "x", True).pack(LIMIT + 1, frame)
+
+
+@pytest.mark.parametrize("with_extension", [False, True])
+def test_12_tables_as_bytes(monkeypatch: pytest.MonkeyPatch, with_extension: bool) -> None:
+    """The same with functions in C and without them; what is no such table has none."""
+    use_extension(monkeypatch, with_extension)
+    monkeypatch.setattr(in_c, "extension", vectorcall.extension)
+    rows = [[0.5, -0.0, 3], (math.inf, math.nan, 2**60 + 1)]
+    node = NumbersNode(0, (2, 3), (list, list), float)
+    assert node.table(rows) == struct.pack("6d", *rows[0], *rows[1])
+    assert node.table([[1.0, True, 0.5], rows[0]]) == struct.pack("6d", 1.0, 1.0, 0.5, *rows[0])
+    for other in (tuple(rows), [rows[0]], [rows[0], rows[1][:2]], [rows[0], [1.0, 2.0, "3"]], [[1, 2, 3]] * 2, 0.5):
+        assert node.table(other) is None
+    with pytest.raises((struct.error, OverflowError)):
+        node.table([rows[0], [0.5, 2**2000, 1.0]])
