@@ -48,7 +48,12 @@ from .implicit import CALLS, NEW, Doing, Implicit
 from .stores import Change, Changes, Noted, is_number, put_back_memory
 
 #: So many objects are compared for the conditions of one trace.
-_MOST = 5_000_000
+_MOST = 20_000_000
+#: Where code has one of these names, it may see that something made by the step is still there.
+_SEES_LIFETIMES = frozenset({
+    "__del__", "WeakKeyDictionary", "WeakMethod", "WeakSet", "WeakValueDictionary", "finalize", "getrefcount",
+    "getweakrefcount", "getweakrefs", "get_objects", "get_referrers", "proxy", "ref", "ReferenceType",
+})  # fmt: skip
 _NOTHING = object()
 _STORES = bytes(byte == ops.STORE for byte in range(256))
 _BACKWARDS = bytes(byte == ops.BACKWARD for byte in range(256))
@@ -115,11 +120,18 @@ class Surroundings:
 
     def __init__(self, survey: Survey | None, implicit: Implicit, counts: Callable[[], tuple[int, int]]) -> None:
         self._before = None if survey is None else survey.before
+        self._may_remember = survey is not None and _SEES_LIFETIMES.isdisjoint(survey.names)
         self._implicit, self.counts = implicit, counts
         self._covered: set[int] = set()
         self._last = Columns().look()
         self._compared = 0
         self._kept: list[Any] = []  # what the step has put around it
+        self._forget()
+
+    def _forget(self) -> None:
+        """What sides have reached of what the step has made, and as it was last."""
+        self._inside, self._seen = Columns(), dict[int, Any]()
+        self._last_inside = self._inside.look()
 
     def must_compare(self, does: Doing, reached: Reached) -> bool:
         """Whether a side that does this may change objects."""
@@ -136,34 +148,55 @@ class Surroundings:
         Args:
             reached: what they reach, each with a name; of variables the cell.
         """
-        around, inside = self._around, Columns()
-        walk = _Walk(inside, self._covered)
-        changed = [part for *_, parts in self._last.differences() for part in parts]
-        if changed:
-            self._kept += filter(walk.may_lead, changed)
-            self._last = around.look()
-        for name, thing in (*reached, *(("what the step keeps", part) for part in self._kept)):
-            walk.meet(Root(thing, name), thing)
-        walk.run()
-        self._compared += len(self._covered) + len(walk.seen)
+        around = self._around
+        self._note_kept(around)
+        roots = [*reached, *(("what the step keeps", part) for part in self._kept)]
+        if not self._may_remember:
+            self._forget()
+        new = self._last_inside.changed().new_parts()
+        remembers = bool(self._seen)
+        try:
+            self._walk([*roots, *(("what the step has made", part) for part in new)])
+        except TraceError:
+            if not remembers:
+                raise
+            self._forget()  # this side may not reach what another one has
+            self._walk(roots)
+        self._last_inside = self._inside.look()
+        self._compared += len(self._covered) + len(self._seen)
         if self._compared > _MOST:
             raise TraceError(
                 f"{user_location()}: both sides of many conditions on traced numbers are computed, and the functions "
                 "that they call can reach too many objects to see that they change none. Call them in front of the "
                 "condition, and select the numbers."
             )
-        return [inside.look(), self._last]
+        return [self._last_inside, self._last]
+
+    def _note_kept(self, around: Columns) -> None:
+        """See what the step has put around it."""
+        changed = self._last.changed()
+        self._kept += filter(self._walk_of(self._inside).may_lead, changed.new_parts())
+        if changed:
+            self._last = around.look()
+
+    def _walk_of(self, columns: Columns) -> _Walk:
+        return _Walk(columns, self._covered, self._seen)
+
+    def _walk(self, roots: Iterable[tuple[str, Any]]) -> None:
+        walk = self._walk_of(self._inside)
+        for name, thing in roots:
+            walk.meet(Root(thing, name), thing)
+        walk.run()
 
     def kept(self, returned: Any) -> set[int]:
         """The identities of what the step returns or has put around it, and of all that this leads to."""
         around = self._around
-        walk = _Walk(Columns(), self._covered)
-        self._kept += [part for *_, parts in self._last.differences() for part in parts]
-        self._last = around.look()
-        for part in (returned, *self._kept):
-            walk.meet(Root(part, "what is kept"), part)
-        walk.run()
-        return walk.seen
+        self._forget()
+        self._note_kept(around)
+        self._walk([("what is kept", part) for part in (returned, *self._kept)])
+        found = set(self._seen)
+        self._forget()
+        return found
 
     @cached_property
     def _around(self) -> Columns:
@@ -171,7 +204,7 @@ class Surroundings:
         before = self._before
         columns = Columns() if before is None else before.columns()
         self._covered, self._last = columns.identities(), columns.look()
-        walk = _Walk(columns, self._covered)
+        walk = self._walk_of(columns)
         for change in before.differences() if before is not None else ():
             self._kept += filter(walk.may_lead, change.now if change.is_growth else [change.now])
         return columns
@@ -180,13 +213,13 @@ class Surroundings:
 class _Walk:
     """Adds what the step has made so far, as far as it can be reached.
 
-    Attributes:
-        seen: the identities of what has been.
+    Args:
+        columns: get it. covered: the identities of what was there before.
+        seen: what has been met, by identity, which nothing else gets as long as it is there.
     """
 
-    def __init__(self, columns: Columns, covered: set[int]) -> None:
-        self._columns, self._covered = columns, covered
-        self.seen: set[int] = set()
+    def __init__(self, columns: Columns, covered: set[int], seen: dict[int, Any]) -> None:
+        self._columns, self._covered, self._seen = columns, covered, seen
         self._pending: list[tuple[Place, Any]] = []
 
     def may_lead(self, thing: Any) -> bool:
@@ -203,8 +236,8 @@ class _Walk:
         """Follow all that has been met."""
         while self._pending:
             place, thing = self._pending.pop()
-            if id(thing) not in self.seen:
-                self.seen.add(id(thing))
+            if id(thing) not in self._seen:
+                self._seen[id(thing)] = thing
                 self._add(place, thing, type(thing))
 
     def _add(self, place: Place, thing: Any, kind: Any) -> None:
@@ -313,7 +346,7 @@ class Untaken:
             self.refuse("prints, logs or writes something", "Return what is to be shown")
         memory = put_back_memory(recorder, self._stored(), self._records)
         places = self._noted.put_back()
-        for look in self._looks:
+        for look in map(Look.changed, self._looks):
             found = [Change(*part) for part in look.changed_parts()]
             for change in found:
                 if is_number(change.before) and is_number(change.after):

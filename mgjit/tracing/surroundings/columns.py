@@ -2,15 +2,17 @@
 
 1. A `Column` is of objects that are taken apart in the same way: lists, the attributes of the objects of a class, ...
 2. `Columns` has those for everything that is added to it.
-3. `look` returns what all of them hold at the moment; `Look.difference` compares with that, by identity.
+3. `look` returns what all of them hold at the moment; `Look.changed` compares with that, by identity.  What is added
+   later is none of its business.
 """
 
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
-from operator import is_
+from itertools import accumulate, chain, compress, count, islice
+from operator import attrgetter, is_, is_not, ne
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
@@ -73,6 +75,8 @@ class Columns:
             self._add(list, thing, place, lambda things: things, None, Entry)
         elif type(thing) is dict:
             self.add_variables(thing, place)
+        elif type(thing) in (tuple, frozenset):
+            self._add(tuple, thing, place, lambda _: [])  # which hold what they hold
         else:
             self._add(shape, thing, place, lambda things: [_listed(shape.copy(thing)) for thing in things])
 
@@ -108,8 +112,7 @@ class Columns:
 
     def add_cell(self, cell: CellType, place: Place) -> None:
         """A variable of an enclosing function."""
-        contents = lambda cells: [[content] for content in map(cell_content, cells)]  # noqa: E731
-        self._add("cell", cell, place, contents, None, _variable)
+        self._add("cell", cell, place, _cell_contents, None, _variable)
 
     def add_class(self, kind: type, place: Place) -> None:
         """The entries of a class."""
@@ -117,21 +120,29 @@ class Columns:
 
     def add_function(self, function: FunctionType, place: Place) -> None:
         """The attributes and defaults of a function."""
-        self._add(FunctionType, function, place, lambda things: list(map(_of_function, things)))
+        if function.__defaults__ is None and function.__kwdefaults__ is None and not vars(function):  # as nearly all
+            self._add("bare function", function, place, _signs_of_more)
+        else:
+            self._add(FunctionType, function, place, lambda things: list(map(_of_function, things)))
 
     def look(self) -> Look:
         """What all of it holds."""
-        return Look([_Flat(column) for column in self.columns.values()])
+        return Look([_Flat(column, len(column.things)) for column in self.columns.values()])
 
 
 class _Flat:
-    """What the objects of a column hold."""
+    """What the first so many objects of a column hold."""
 
-    def __init__(self, column: Column) -> None:
-        parts = column.parts(column.things)
-        self.column = column
+    def __init__(self, column: Column, count: int) -> None:
+        things = column.things if count == len(column.things) else column.things[:count]
+        parts = column.parts(things)
+        self.column, self.count = column, count
         self.sizes = list(map(len, parts))
         self.all = list(chain.from_iterable(parts))
+
+    def now(self) -> _Flat:
+        """What they hold at the moment."""
+        return _Flat(self.column, self.count)
 
     def is_same(self, other: _Flat) -> bool:
         """Whether they hold the same objects.  Small ints are the same, so that bytes can be compared."""
@@ -140,26 +151,39 @@ class _Flat:
     def differing(self, before: _Flat) -> Iterator[tuple[Place, str, list[Any]]]:
         """Where objects lie that hold something else than before, what that is called, and what is new in each."""
         things, places, names = self.column.things, self.column.places, self.column.names
-        for thing, place, now, old in zip(things, places, self._each(), before._each()):
-            if len(now) != len(old) or not all(map(is_, now, old)):
-                known, text = set(map(id, old)), place.describe()
-                if names is not None and len(now) == len(old):
-                    text = next(name for name, a, b in zip(names(thing, text), now, old) if a is not b)
-                yield place, text, [part for part in now if id(part) not in known]
+        for number, now, old in self._pairs(before):
+            known, text = set(map(id, old)), places[number].describe()
+            if names is not None and len(now) == len(old):
+                text = next(name for name, a, b in zip(names(things[number], text), now, old) if a is not b)
+            yield places[number], text, [part for part in now if id(part) not in known]
 
     def changed_parts(self, before: _Flat) -> Iterator[tuple[Place, Any, Any]]:
         """Where single parts lie in whose place there is something else now, what it was, and what it is."""
         part = self.column.part
         if part is None:
             return
-        for thing, now, old in zip(self.column.things, self._each(), before._each()):
+        for number, now, old in self._pairs(before):
             if len(now) == len(old):
+                thing = self.column.things[number]
                 yield from ((part(thing, k), b, a) for k, (a, b) in enumerate(zip(now, old)) if a is not b)
 
-    def _each(self) -> Iterator[list[Any]]:
-        if len(self.sizes) != len(self.column.things):  # a slot of all objects
-            return ([part] for part in self.all)
-        return (self.all[end - size : end] for end, size in zip(accumulate(self.sizes), self.sizes))
+    def _pairs(self, before: _Flat) -> Iterator[tuple[int, list[Any], list[Any]]]:
+        """The numbers of objects that hold something else than before, and what they hold and held."""
+        ends, old_ends = self._ends(), before._ends()
+        resized = list(compress(count(), map(ne, self.sizes, before.sizes))) if len(self.sizes) == self.count else []
+        found = set(resized)
+        for first, last in zip((-1, *resized), (*resized, self.count)):  # in between, all sizes are the same
+            low, old_low, high = ends[first], old_ends[first], ends[last - 1] if last else 0
+            differ = map(is_not, islice(self.all, low, high), islice(before.all, old_low, None))
+            found.update(bisect_right(ends, position, 0, self.count) for position in compress(count(low), differ))
+        for number in sorted(found):
+            now, old = self.all[ends[number - 1] : ends[number]], before.all[old_ends[number - 1] : old_ends[number]]
+            yield number, now, old
+
+    def _ends(self) -> list[int]:
+        """The end of what each of them holds; at last 0, where the first one begins."""
+        each = self.sizes if len(self.sizes) == self.count else [1] * self.count  # a slot of all objects
+        return [*accumulate(each), 0]
 
 
 class Look:
@@ -168,19 +192,24 @@ class Look:
     def __init__(self, flats: list[_Flat]) -> None:
         self._flats = flats
 
+    def changed(self) -> Look:
+        """The part of it that is not so any more."""
+        return Look([flat for flat in self._flats if not flat.now().is_same(flat)])
+
     def differences(self) -> Iterator[tuple[Place, str, list[Any]]]:
         """What holds something else now: where it lies, what it is called, and what is new in it."""
-        for flat in self._flats:
-            now = _Flat(flat.column)
-            if not now.is_same(flat):
-                yield from now.differing(flat)
+        return chain.from_iterable(flat.now().differing(flat) for flat in self._flats)
+
+    def new_parts(self) -> list[Any]:
+        """All that is new in anything."""
+        return [part for *_, parts in self.differences() for part in parts]
+
+    def __bool__(self) -> bool:
+        return bool(self._flats)
 
     def changed_parts(self) -> Iterator[tuple[Place, Any, Any]]:
         """The places of single parts that hold something else, what they held, and what they hold."""
-        for flat in self._flats:
-            now = _Flat(flat.column)
-            if not now.is_same(flat):
-                yield from now.changed_parts(flat)
+        return chain.from_iterable(flat.now().changed_parts(flat) for flat in self._flats)
 
 
 def _values(dicts: list[Any]) -> list[Any]:
@@ -221,12 +250,28 @@ def _contents(slot: Field, things: list[Any]) -> Parts:
     return [contents_of(slot, things)]
 
 
+def _cell_contents(cells: list[Any]) -> Parts:
+    try:
+        return list(zip(map(_content_of_cell, cells)))
+    except ValueError:  # one has no value yet
+        return [[content] for content in map(cell_content, cells)]
+
+
 def _listed(copied: Any) -> list[Any]:
     return [*copied, *copied.values()] if isinstance(copied, dict) else list(copied)
 
 
 def _entries(kind: type) -> list[Any]:
     return [part for name, member in vars(kind).items() if name not in MADE_BY_PYTHON for part in (name, member)]
+
+
+def _signs_of_more(functions: list[Any]) -> Parts:
+    """Of functions without attributes and defaults, what they do not have; small ints are the same object."""
+    return list(zip(map(_defaults, functions), map(_named_defaults, functions), map(len, map(vars, functions))))
+
+
+_content_of_cell = attrgetter("cell_contents")
+_defaults, _named_defaults = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
 
 
 def _of_function(function: FunctionType) -> list[Any]:

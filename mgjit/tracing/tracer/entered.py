@@ -49,6 +49,7 @@ class Entered:
         self.is_over = False
         self._contents: list[tuple[Field, Any, Any]] = []  # what the fields held
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
+        self._places: dict[int, Place] | None = None
         self._bounds: dict[int, int | None] = {}
 
     def begin(self, recorder: Recorder, types: TracedTypes) -> None:
@@ -154,9 +155,11 @@ class Entered:
 
     def places(self) -> dict[int, Place]:
         """Single numbers that may be fixed, by leaf."""
-        found = {leaf: Attribute(thing, f) for f, thing, content, _, leaf in self.fields if isinstance(content, int)}
-        scalars = {leaf: copied.place for copied, contents, _, leaf in self.copied if not copied.size}
-        return {**found, **scalars}
+        if self._places is None:  # conditions ask again and again
+            fields = ((f, thing, leaf) for f, thing, content, _, leaf in self.fields if isinstance(content, int))
+            self._places = {leaf: Attribute(thing, f) for f, thing, leaf in fields}
+            self._places.update({leaf: copied.place for copied, _, _, leaf in self.copied if not copied.size})
+        return self._places
 
     def bound_of(self, leaf: int) -> int | None:
         """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
@@ -190,5 +193,5 @@ class Entered:
         numbers = {leaf: content for _, _, content, _, leaf in self.fields}
         for _, contents, _, leaf in self.copied:
             numbers.update((leaf - k, content) for k, content in enumerate(contents))
-        self.fields, self._contents, self.copied, self._memory = [], [], [], {}
+        self.fields, self._contents, self.copied, self._memory, self._places = [], [], [], {}, None
         return numbers

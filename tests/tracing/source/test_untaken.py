@@ -194,7 +194,30 @@ def ends_the_program(x: float) -> Any:
     return x
 
 
+def total(made: Made) -> float:
+    return sum(made.parts)
+
+
+def changes_what_was_reached_before(x: float) -> Any:
+    made = Made(x)
+    y = total(made) if x > 0 else 0.0
+    made.parts = [x, y]
+    parts = made.parts
+    z = (parts.append(1.0) or 1.0) if x > 0.5 else 0.0  # type: ignore[func-returns-value]
+    return y + z, parts
+
+
+def shortens_what_was_reached_before(x: float) -> Any:
+    made = Made(x)
+    made.parts += numbers
+    y = total(made) if x > 0 else 0.0
+    made.parts.append(y)
+    z = (made.parts.reverse() or 1.0) if x > 0.5 else total(made)  # type: ignore[func-returns-value]
+    return z, made.parts
+
+
 PLAIN = [
+    changes_what_was_reached_before,
     ends_the_program, draws, changes_in_a_quantifier,
     appends_from_outside, appends_in_c, appends_to_what_the_step_has_made, takes_from_an_iterator, takes_from_a_count,
     unpacks_an_iterator, looks_into_an_iterator, takes_all_of_an_iterator, adds_in_place,
@@ -229,7 +252,16 @@ def asks_all(x: float) -> Any:
     return all(q * x < 1.0 for q in numbers), any(q > x for q in numbers)
 
 
+def puts_an_iterator_where_no_other_side_comes(x: float) -> Any:
+    made = Made(x)
+    y = total(made) if x > 0 else 0.0
+    made.rest = iter(numbers)  # type: ignore[attr-defined]
+    z = counter.reads(x) if x > 0.5 else total(Made(x))
+    return y + z
+
+
 COMPILED = [
+    puts_an_iterator_where_no_other_side_comes, shortens_what_was_reached_before,
     computes, makes_and_changes, fills_lists, asks_all, makes_a_default,  # once it is there
     changes_an_object, changes_after_and, changes_after_or, changes_in_a_chain, changes_further_in,
     counts_in_a_variable,
