@@ -138,13 +138,27 @@ def test_04_a_folder_can_be_imported_first(folder: str) -> None:
     subprocess.run([sys.executable, "-c", f"import importlib; {work}"], check=True, cwd=ROOT.parent)
 
 
-def test_05_what_a_program_puts_in_place_of_a_name_stays() -> None:
+def test_05_products_use_nothing_private_of_a_step() -> None:
+    products = [ROOT / name for name in ("cli", "distributed", "export", "parallel", "report", "script")]
+    found = []
+    for path in sorted(file for folder in products for file in folder.rglob("*.py")):
+        if path == ROOT / "script" / "step.py":  # which defines a kind of step
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                owner = ast.unparse(node.value)
+                if owner.split(".")[-1].strip("_") in ("step", "inside"):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {owner}.{node.attr}")
+    assert not found
+
+
+def test_06_what_a_program_puts_in_place_of_a_name_stays() -> None:
     """Also when the other names are imported later, with the first of them that is used."""
     work = "mgjit.compile = print; assert mgjit.Value(1.0).data and mgjit.compile is print and mgjit.nn.MLP"
     subprocess.run([sys.executable, "-c", f"import mgjit; {work}"], check=True, cwd=ROOT.parent)
 
 
-def test_06_what_most_steps_do_without_is_imported_when_it_is_used() -> None:
+def test_07_what_most_steps_do_without_is_imported_when_it_is_used() -> None:
     rooms = ("frozen", "optim", "parallel.each", "parallel.ensemble", "script.notebook")
     work = (
         f"later = {{'mgjit.' + room for room in {rooms}}}; mgjit.compile(lambda x: x)(1.0); import sys; "

@@ -34,8 +34,9 @@ from ..errors import (
     user_location,
 )
 from ..step.decorator import compile as compile_step
+from ..step.inside import Inside
 from ..step.step import CompiledStep
-from ..tracing.call.columns import Columns, read_columns
+from ..tracing.call.columns import Columns
 from . import agreement, checkpoint
 from .ranks import Alone, on_all_ranks, ranks_of
 from .rows import digest, part_of, row_as_bytes, row_of_bytes
@@ -108,6 +109,7 @@ class DataParallel(Generic[P, R]):
     """
 
     def __init__(self, step: CompiledStep[P, R], ranks: Alone, options: Options) -> None:
+        self._inside = Inside(step, "data_parallel")
         self.step, self._ranks, self._options = step, ranks, options
         self.rank, self.size = ranks.rank, ranks.size
         self.calls = 0
@@ -146,8 +148,7 @@ class DataParallel(Generic[P, R]):
             RanksDifferError: the ranks do not agree.
             ColumnError: the columns differ in length, or there is no row at all.
         """
-        self.step._refuse_in_trace("data_parallel")
-        return self.step._turn.run(self._call, columns, named)
+        return self._inside.run("data_parallel", self._call, columns, named)
 
     def _call(self, columns: Sequence[Any], named: dict[str, Any]) -> Any:
         if self._runner is None:
@@ -176,7 +177,7 @@ class DataParallel(Generic[P, R]):
         """Make the kernel of the first row on all ranks, and give all of them the numbers of rank 0."""
         share = self._agreed_share(columns, named)
         ranks = self._ranks
-        runner = BatchRunner(self.step, ranks.busy, self.size)
+        runner = BatchRunner(self._inside, ranks.busy, self.size)
         if self._options.rows == "own":
             root = next(rank for rank in range(self.size) if share.starts[rank] < share.starts[rank + 1])
             found = ranks.exchange(lambda: row_as_bytes(share.columns) if root == self.rank else b"")
@@ -203,7 +204,7 @@ class DataParallel(Generic[P, R]):
             }
 
         agreement.compare_facts(ranks, facts, _ABOUT_FACTS)
-        memories = agreement.memories_of(kernel, self.step._function)
+        memories = agreement.memories_of(kernel, self._inside.function)
         self._apply_loaded(kernel, memories)
         agreement.agree(ranks, kernel, memories)
         return runner
@@ -215,7 +216,7 @@ class DataParallel(Generic[P, R]):
     # ---- 2, 3: sums ----------------------------------------------------------------------------------
 
     def _read(self, columns: Sequence[Any], named: dict[str, Any]) -> Columns:
-        table = read_columns(self.step._signature, columns, named, self.step._options.static)
+        table = self._inside.columns(columns, named)
         if self._options.rows == "all" and not table.length:
             raise ColumnError(f"{user_location()}: a batch without rows has no mean.")
         return table
@@ -318,7 +319,7 @@ class DataParallel(Generic[P, R]):
         if self.size == 1:
             return
         assert runner.lead is not None
-        memories = agreement.memories_of(runner.lead, self.step._function)
+        memories = agreement.memories_of(runner.lead, self._inside.function)
         inputs = runner.update_inputs()
         memories += [
             agreement.Memory(array("d", inputs), lambda k: f"number {k} of the arguments that the update uses"),
@@ -349,11 +350,11 @@ class DataParallel(Generic[P, R]):
                 raise CheckpointError(f"{user_location()}: before the first call there is nothing to save.")
             if self.rank == 0:
                 kernel = self._runner.lead
-                memories = agreement.memories_of(kernel, self.step._function)
+                memories = agreement.memories_of(kernel, self._inside.function)
                 checkpoint.write(fspath(path), self.step.__qualname__, self.calls, extra, kernel, memories)
             return b""
 
-        self.step._turn.run(self._ranks.exchange, write)
+        self._inside.in_turn(self._ranks.exchange, write)
 
     @with_short_tracebacks
     def load(self, path: str | PathLike[str]) -> dict[str, Any]:
@@ -368,7 +369,7 @@ class DataParallel(Generic[P, R]):
             CheckpointError: the file is damaged, or of another step.
             OSError: rank 0 cannot read it.
         """
-        return self.step._turn.run(self._load_checkpoint, fspath(path))
+        return self._inside.in_turn(self._load_checkpoint, fspath(path))
 
     def _load_checkpoint(self, path: str) -> dict[str, Any]:
         def read() -> bytes:
@@ -380,7 +381,7 @@ class DataParallel(Generic[P, R]):
         self.calls, extra = json.loads(self._ranks.exchange(read)[0])
         if self._runner is not None and self._runner.lead is not None:
             kernel = self._runner.lead
-            memories = agreement.memories_of(kernel, self.step._function)
+            memories = agreement.memories_of(kernel, self._inside.function)
             self._apply_loaded(kernel, memories)
             agreement.agree(self._ranks, kernel, memories)
         return extra  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ from ..base import settings
 from ..errors import ColumnError, SeparationError, user_location
 from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
-from ..step.step import CompiledStep
+from ..step.inside import Inside
 from ..tracing.call.columns import Columns
 from ..tracing.call.results import averaged, constants
 from ..tracing.call.rows import Rows, pack_rows
@@ -40,7 +40,7 @@ class BatchRunner:
     """Runs batches through a step.
 
     Args:
-        step: for one row.
+        inside: the step for one row.
         busy: is told for how many seconds this rank may be busy with building code.
         size: of the job.
 
@@ -48,9 +48,9 @@ class BatchRunner:
         lead: the first kernel.
     """
 
-    def __init__(self, step: CompiledStep[Any, Any], busy: Callable[[float], Any], size: int) -> None:
-        self._step, self._busy, self._size = step, busy, size
-        self._kernels = step._kernels.separate
+    def __init__(self, inside: Inside, busy: Callable[[float], Any], size: int) -> None:
+        self._inside, self._busy, self._size = inside, busy, size
+        self._kernels = inside.phases
         self._sums: WeakKeyDictionary[Kernel, RowSums] = WeakKeyDictionary()
         self._parts: list[Part] | None = None
         #: The outputs that are the same in every row.
@@ -82,15 +82,13 @@ class BatchRunner:
 
     def _fitting(self, arguments: tuple[Any, ...], columns: Columns) -> Kernel:
         while True:
-            kernel: Kernel = self._step._with_kernel(
-                "data_parallel", lambda: self._kernels.fitting(arguments, patient=True)
-            )
+            kernel = self._inside.fitting_phases("data_parallel", arguments)
             if kernel in self._sums:
                 return kernel
             try:
                 self._adopt(kernel, columns)
                 is_due = kernel.trial is not None and kernel.trial.is_due()
-                if is_due and not self._step._compare_phases(self._kernels, kernel, arguments):
+                if is_due and not self._inside.are_as_plain(kernel, arguments):
                     continue  # by which it is refused
                 return kernel
             except Moved:
@@ -103,7 +101,7 @@ class BatchRunner:
             reason = self._different(self.lead, kernel)
         if reason:
             raise SeparationError(
-                f"{self._location()}: the gradient of {self._step.__name__} cannot be separated from its update, which "
+                f"{self._location()}: the gradient of {self._inside.name} cannot be separated from its update, which "
                 f"is to be made once for a batch: {reason}."
             )
         parts = parts_of(kernel) if self._parts is None else self._parts
@@ -127,7 +125,7 @@ class BatchRunner:
         return frozenset(k for k, inputs in kernel.separation.early_inputs.items() if is_same(inputs))
 
     def _location(self) -> str:
-        code: Any = getattr(self._step._function, "__code__", None)
+        code: Any = getattr(self._inside.function, "__code__", None)
         return user_location() if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
     def _refused(self, kernel: Kernel, columns: Columns) -> str:
@@ -192,7 +190,7 @@ class BatchRunner:
         outputs[:] = bytes(len(outputs))
         if not late <= kernel.separation.late_outputs:
             raise SeparationError(
-                f"{self._location()}: {self._step.__name__} returns a number of a row that is computed only after its "
+                f"{self._location()}: {self._inside.name} returns a number of a row that is computed only after its "
                 "update. Compute it before backward()."
             )
         return late
@@ -213,7 +211,7 @@ class BatchRunner:
         kernel = self.kernel(columns.row(0), columns)
         rows = pack_rows(kernel.plan, kernel.frame, columns)
         if kernel.is_changed_by_rows(columns.rows_of_objects()):
-            raise SeparationError(f"{self._location()}: {self._step.__name__} changes lists that are among its rows.")
+            raise SeparationError(f"{self._location()}: {self._inside.name} changes lists that are among its rows.")
         if not rows.separate and kernel.stays_exact(rows):
             kernel.check_rows(rows)
             kernel.accept()
@@ -268,7 +266,7 @@ class BatchRunner:
         if kernel.draws is not None:
             if self._size > 1:
                 raise SeparationError(
-                    f"{self._location()}: {self._step.__name__} draws random numbers, and its rows differ in length: "
+                    f"{self._location()}: {self._inside.name} draws random numbers, and its rows differ in length: "
                     "what other ranks draw is then unknown. Draw outside, and pass the numbers in."
                 )
             self._generators = self._generators or (kernel.draws, kernel.draws.states())
@@ -309,7 +307,7 @@ class BatchRunner:
             of_last_row = self._sums[kernel].memory()[-1][1]
             for number in same:
                 kernel.outputs[number] = of_last_row[number]
-        kernel.perform("update", self._step.stats.counter)
+        kernel.perform("update", self._inside.stats.counter)
         return averaged(kernel.result, kernel.outputs, same | kernel.separation.late_outputs, arguments)
 
     @property

@@ -32,7 +32,7 @@ from ..kernels.side_by_side.memory import Bound, Memory, Piece, Scratch
 from ..kernels.side_by_side.worlds import Contents, World, objects_in
 from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
-from ..step.step import CompiledStep
+from ..step.inside import Inside
 from ..tracing.call.columns import Columns
 from ..tracing.call.results import collect_results
 from ..tracing.call.rows import Rows, pack_rows
@@ -63,7 +63,7 @@ class Course:
     """One call.
 
     Args:
-        step: the step.
+        inside: the step.
         world, members: of the ensemble.
         tables: the arguments of each member.
         own: the names of those arguments that are not the same for all members.
@@ -73,7 +73,7 @@ class Course:
 
     def __init__(
         self,
-        step: CompiledStep[..., Any],
+        inside: Inside,
         world: World,
         members: Sequence[MemberState],
         tables: Sequence[Columns],
@@ -81,7 +81,7 @@ class Course:
         threads: int,
         note: Callable[[int], Any],
     ) -> None:
-        self._step, self._kernels, self._world = step, step._kernels, world
+        self._inside, self._kernels, self._world = inside, inside.kernels, world
         self._members, self._tables, self._own, self._threads = members, tables, own, threads
         self._total, self._note = tables[0].length, note
         self._visit = Visit(world)
@@ -302,13 +302,13 @@ class Course:
         trial = kernel.loop_trial
         if trial is None:
             return True
-        step, code, counter = self._step, kernel.code, self._step.stats.counter
+        stats, code, counter = self._inside.stats, kernel.code, self._inside.stats.counter
         arguments = [self._tables[number].row(position + k) for k in range(min(rows.count, ROWS))]
 
         def run(row: Sequence[Any]) -> bool:
-            plain_calls = step.stats.plain_calls
+            plain_calls = stats.plain_calls
             self._one(row, number)
-            return self._kernels.last is kernel and kernel.code is code and step.stats.plain_calls == plain_calls
+            return self._kernels.last is kernel and kernel.code is code and stats.plain_calls == plain_calls
 
         def difference() -> str:
             data = self._data(arguments)
@@ -372,7 +372,7 @@ class Course:
                 return as_part(maker.options.precision, lambda: maker.undecorated(row))
             with contextlib.suppress(PlainCall):
                 self._kernels.patient(row)
-            return self._step._run_row(row, lambda count: None)
+            return self._inside.run_row(row)
         except Exception as error:
             if hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(f"In member {number} of the ensemble; this step has changed no member.")
@@ -405,7 +405,7 @@ class Course:
         """Run the members that are ready, and take over what the others have left: all of it, whatever is raised."""
         running = [self._running[number] for number in ready]
         after = self._draw(ready, count)
-        counted = self._step.stats.counter[0] + count * len(ready)
+        counted = self._inside.stats.counter[0] + count * len(ready)
         left = {number: self._members[number].calls_left - count for number in ready}
         for one, (numbers, _) in zip(running, after):
             one.advance(count, numbers)
@@ -418,7 +418,7 @@ class Course:
                 task(0)
             for number, one, (_, states) in zip(ready, running, after):
                 self._members[number].go_on(one.kernel, states, left[number])
-            self._step.stats.counter[0] = counted
+            self._inside.stats.counter[0] = counted
             self._note(position + count)
 
         started = perf_counter()

@@ -21,10 +21,9 @@ from ..kernels.side_by_side.pool import checked_threads
 from ..kernels.side_by_side.worlds import World
 from ..runtime.loop import reporting
 from ..runtime.stats import Stats
+from ..step.inside import Inside
 from ..step.step import CompiledStep
-from ..step.unlocked import UnlockedStep
-from ..tracing.call.columns import Columns, SameColumn, read_columns
-from ..tracing.call.plan import bind
+from ..tracing.call.columns import Columns
 from ..tracing.call.results import collect_results
 from .calls import Calls
 from .course import Course
@@ -91,14 +90,14 @@ class Ensemble:
     """
 
     def __init__(self, step: CompiledStep[..., Any], n: int, init: Callable[[int], Any] | None, threads: int) -> None:
-        step._refuse_in_trace("ensemble")
-        self.step = step._mine() if isinstance(step, UnlockedStep) else step
+        self._inside = Inside(step, "ensemble")
+        self.step = self._inside.step
         self._threads, self.calls = threads, 0
-        self._world = World([self.step._function, *([] if init is None else [init])])
+        self._world = World([self._inside.function, *([] if init is None else [init])])
         self._visiting: int | None = None
         self._calls: Calls | None = None
         self._members: list[MemberState] = []
-        self.step._turn.run(lambda: self._make(n, init))
+        self._inside.in_turn(self._make, n, init)
 
     def _make(self, n: int, init: Callable[[int], Any] | None) -> None:
         before = self._world.prototype = self._world.save()
@@ -162,22 +161,20 @@ class Ensemble:
         Returns:
             The result of the step, with an `array('d')`, one element for each member, in place of each number.
         """
-        self.step._refuse_in_trace("ensemble")
-        return self.step._turn.run(self._call, args, kwargs)
+        return self._inside.run("ensemble", self._call, args, kwargs)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._refuse_inside("called")
-        given = args if not kwargs and len(args) == self.step._arity else self.step._bound(args, kwargs)
+        given = self._inside.arguments(args, kwargs)
         own = [place for place, argument in enumerate(given) if _has_each(argument)]
         rows = [_of_member(given, k) for k in range(len(self))] if self._checked(given, own) else [given] * len(self)
         if self._calls is not None and self._calls.threads == self._threads:
-            self.step._phase = ""
+            self._inside.forget_phase()
             found = self._calls.run(rows, self.step.stats.counter, self._noting(self.calls, 1))
             if found is not None:
                 return found
-        names = list(self.step._signature.parameters)
-        static = self.step._options.static
-        tables = {id(row): Columns(names, [SameColumn(argument) for argument in row], 1, static) for row in rows}
+        names = self._inside.parameters
+        tables = {id(row): self._inside.one_row(row) for row in rows}
         course = self._run([tables[id(row)] for row in rows], frozenset(names[place] for place in own), False)
         self._calls = course.calls()
         return collect_results(map(course.result, range(len(self))))
@@ -197,18 +194,17 @@ class Ensemble:
         Raises:
             ColumnError: columns differ in length, also between members; nothing was computed.
         """
-        self.step._refuse_in_trace("ensemble")
-        return self.step._turn.run(self._loop, columns, named, progress)
+        return self._inside.run("ensemble", self._loop, columns, named, progress)
 
     def _loop(self, columns: Sequence[Any], named: dict[str, Any], progress: bool) -> list[Any]:
         self._refuse_inside("called")
-        bound = bind(self.step._signature, columns, named, ".loop")
-        own = frozenset(name for name, argument in bound.arguments.items() if _has_each(argument))
-        self._checked(bound.arguments.values(), own)
+        bound = self._inside.bound_columns(columns, named)
+        own = frozenset(name for name, argument in bound.items() if _has_each(argument))
+        self._checked(bound.values(), own)
 
         def table(number: int) -> Columns:
             given = dict(zip(named, _of_member(named.values(), number)))
-            return read_columns(self.step._signature, _of_member(columns, number), given, self.step._options.static)
+            return self._inside.columns(_of_member(columns, number), given)
 
         tables = list(map(table, range(len(self)))) if own else [table(0)] * len(self)
         for number, other in enumerate(tables):
@@ -218,7 +214,7 @@ class Ensemble:
                     f"{number} have {other.length}. All members make the same number of steps."
                 )
         if not tables[0].length:
-            return [self.step._no_rows() for _ in tables]
+            return [self._inside.no_rows() for _ in tables]
         return list(map(self._run(tables, own, progress).columns, range(len(self))))
 
     def _checked(self, arguments: Iterable[Any], own: Collection[Any]) -> bool:
@@ -233,8 +229,8 @@ class Ensemble:
 
     def _run(self, tables: list[Columns], own: frozenset[str], progress: bool) -> Course:
         """Run all rows; in a turn of the step."""
-        self.step._phase = ""
-        course = Course(self.step, self._world, self._members, tables, own, self._threads, self._noting(self.calls))
+        self._inside.forget_phase()
+        course = Course(self._inside, self._world, self._members, tables, own, self._threads, self._noting(self.calls))
         with reporting(tables[0].length, self.step.__name__, progress) as report:
             course.run(report)
         return course
@@ -275,7 +271,7 @@ class Member:
         visit = Visit(ensemble._world)
         self._visit, ensemble._visiting = visit, self.number
         try:
-            ensemble.step._turn.run(lambda: visit.load(self._state()))
+            ensemble._inside.in_turn(lambda: visit.load(self._state()))
         except BaseException:
             self._leave()
             raise
@@ -287,7 +283,7 @@ class Member:
         def work() -> None:
             self._state().become(ensemble._world.save_member())
 
-        with_cleanup(lambda: ensemble.step._turn.run(work), self._leave)
+        with_cleanup(lambda: ensemble._inside.in_turn(work), self._leave)
 
     def _leave(self) -> None:
         if self._visit is not None:
@@ -307,7 +303,7 @@ class Member:
         """Let the step's objects be, from now on, what they are in this member."""
         ensemble = self._ensemble
         ensemble._refuse_inside("loaded")
-        ensemble.step._turn.run(self._state().load)
+        ensemble._inside.in_turn(self._state().load)
 
     def _loaded(self, work: Callable[[], T]) -> T:
         """Return `work()`, while the step's objects are those of this member."""
@@ -321,7 +317,7 @@ class Member:
             visit.load(self._state())
             return work()
 
-        return ensemble.step._turn.run(lambda: with_cleanup(run, visit.end))
+        return ensemble._inside.in_turn(lambda: with_cleanup(run, visit.end))
 
 
 def _of_member(arguments: Iterable[Any], number: int) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..report.page import page
 from ..report.study import Study, study
+from ..step.inside import Inside
 
 if TYPE_CHECKING:
     from .report import Report
@@ -51,7 +52,7 @@ def _studied(section: Section, name: str) -> Study:
     step = section.step
     assert step is not None
     step.wait()
-    found = study(step._kernels, name)
+    found = study(Inside(step, "report").kernels, name)
     if section.reason and not found.why_plain:
         found.remarks.append(f"not used any more: {section.reason}")
     return found
