@@ -23,7 +23,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .implicit import CALLS, COMPUTES, READS, Doing
+from .implicit import CALLS, COMPUTES, ITERATED, READS, Doing
 from .stores import can_be_noted
 
 #: The name that takes what is returned, and the beginning of those of sides.
@@ -181,13 +181,20 @@ def doing(nodes: Sequence[ast.AST], computes: Callable[[ast.expr, int], bool]) -
     Args:
         computes: whether a function, with so many arguments, does nothing but compute with numbers.
     """
-    found, called = 0, dict[str, None]()
+    found, called, own = 0, dict[str, None](), _stored(nodes)
     pending = list(nodes)
     while pending:
         node = pending.pop()
         if isinstance(node, ast.Call) and getattr(node, "is_of_store", False):
             found |= READS | COMPUTES
             pending += node.args
+            continue
+        if isinstance(node, (ast.For, ast.comprehension)) or _is_sum(node):
+            parts = _iteration(node, own, called)
+            if parts is None:
+                return (CALLS,)
+            found |= READS | COMPUTES
+            pending += parts
             continue
         if isinstance(node, ast.Call):
             is_known = computes(node.func, len(node.args)) and not node.keywords
@@ -210,6 +217,66 @@ def doing(nodes: Sequence[ast.AST], computes: Callable[[ast.expr, int], bool]) -
             return (CALLS,)
         pending += ast.iter_child_nodes(node)
     return (CALLS,) if _adds_in_place(nodes) else (found, *called)
+
+
+def _stored(nodes: Sequence[ast.AST]) -> set[str]:
+    """The names that are assigned."""
+    parts = (part for node in nodes for part in ast.walk(node))
+    return {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+
+
+def _is_sum(node: Any) -> bool:
+    """Whether something is called that goes by the name of `sum`."""
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sum"
+    return is_call and bool(node.args) and not node.keywords
+
+
+def _iteration(node: Any, own: set[str], called: dict[str, None]) -> list[ast.AST] | None:
+    """The parts of a loop or sum besides what it iterates over, the names in which are noted.
+
+    None where it may iterate over what is not known to be a list, or takes elements apart.
+
+    Args:
+        own: the names that sides assign.
+    """
+    iterated = node.args[0] if isinstance(node, ast.Call) else node.iter
+    if isinstance(node, ast.Call) and isinstance(iterated, (ast.GeneratorExp, ast.ListComp)):
+        called[f"{ITERATED}sum"] = None
+        return [iterated.elt, *iterated.generators, *node.args[1:]]
+    names: list[str] = []
+    parts = [iterated]
+    while parts:
+        part: Any = parts.pop()
+        dotted = _dotted(part)
+        if dotted and dotted.partition(".")[0] not in own:
+            names.append(dotted)
+        elif isinstance(part, ast.Constant):
+            pass
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and not part.keywords:
+            parts += [part.func, *part.args]
+        else:
+            return None
+    called.update((f"{ITERATED}{name}", None) for name in names)
+    if isinstance(node, ast.Call):
+        called[f"{ITERATED}sum"] = None
+        return list(node.args[1:])
+    if not (isinstance(node.target, ast.Name) or _is_made_of_several(iterated, node.target)):
+        return None
+    return [*node.body, *node.orelse] if isinstance(node, ast.For) else list(node.ifs)
+
+
+def _dotted(node: Any) -> str:
+    """A name with attributes; empty for anything else."""
+    if isinstance(node, ast.Attribute):
+        before = _dotted(node.value)
+        return before and f"{before}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_made_of_several(iterated: ast.expr, target: ast.expr) -> bool:
+    """Whether what a target takes apart is a tuple that `zip` or `enumerate` has made."""
+    is_new = isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") in ("zip", "enumerate")
+    return is_new and isinstance(target, ast.Tuple) and all(isinstance(part, ast.Name) for part in target.elts)
 
 
 def _iterates(node: ast.AST) -> bool:

@@ -12,13 +12,16 @@ import builtins
 import functools
 import math
 from abc import ABCMeta
-from collections import Counter
+from array import array
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from ...base.cached import cached_property
 from ...base.lookup import copy_of
+from ..record import instrument
+from ..record.counters import Counted
 from ..surroundings.ownership import is_of_user
 from ..surroundings.shapes import MISSING, cell_content
 from .text import FUNCTIONS, Text, around, text_of
@@ -28,6 +31,8 @@ READS, COMPUTES, CALLS = 1, 2, 4
 #: These, added, and the names of the functions that are called, if that is all that CALLS would stand for.
 Doing = tuple[Any, ...]
 ANYTHING: Doing = (CALLS,)
+#: Begins those of what is iterated over, and of what does that: `sum`, `zip`.
+ITERATED = "*"
 #: Among these names: both sides are lists or dicts that are written out there.
 NEW = ""
 
@@ -46,6 +51,9 @@ _STILL_FUNCTIONS = tuple(
 #: These take all from what they are given, which may be an iterator, unless that is given by itself.
 _OF_ITERABLES = (dict, frozenset, list, set, tuple)
 _OF_SEVERAL = (max, min)
+#: What iterates over what it is given, which is no iterator; and what can be iterated over again and again.
+_ITERATING = (enumerate, len, range, reversed, sum, zip)
+_LISTS = frozenset({list, tuple, dict, range, set, frozenset, deque, str, bytes, bytearray, array, int, Counted})
 _MATHEMATICS = tuple(
     function for name, function in vars(math).items()
     if callable(function) and name not in ("dist", "fsum", "prod", "sumprod")
@@ -103,6 +111,12 @@ class Implicit:
     def are_still(self, called: Iterable[Any]) -> bool:
         """Whether functions, or classes that are called, leave all that is older as it was."""
         return all(map(self._leaves_all, called))
+
+    @staticmethod
+    def iterate_still(things: Iterable[Any]) -> bool:
+        """Whether iterating over things, by these functions, changes nothing: none is an iterator."""
+        return all(type(thing) in _LISTS or any(thing is known for known in _ITERATING) or _is_our_sum(thing)
+                   for thing in things)  # fmt: skip
 
     def _leaves_all(self, called: Any) -> bool:
         if any(called is known for known in _STILL_FUNCTIONS):
@@ -212,6 +226,11 @@ class _Meant:
             return MISSING
         named = self._closure.get(node.id, self._globals.get(node.id, getattr(builtins, node.id, MISSING)))
         return MISSING if named is None else named
+
+
+def _is_our_sum(thing: Any) -> bool:
+    """Whether something is the `sum` that is there during a trace."""
+    return isinstance(thing, FunctionType) and thing.__globals__.get("__name__") == instrument.__name__
 
 
 def _functions_of(member: Any) -> Iterator[FunctionType]:

@@ -44,7 +44,7 @@ from ..surroundings.shapes import (
     shape_of,
 )
 from ..surroundings.survey import Survey
-from .implicit import CALLS, NEW, Doing, Implicit
+from .implicit import CALLS, ITERATED, NEW, Doing, Implicit
 from .stores import Change, Changes, Noted, is_number, put_back_memory
 
 #: So many objects are compared for the conditions of one trace.
@@ -71,11 +71,17 @@ class Reached(NamedTuple):
     names: Callable[[], Mapping[str, Any]]
 
     def meant(self, name: str) -> Any:
-        """What a name means; None if that cannot be told."""
+        """What a name means, perhaps with attributes that objects keep themselves; None if that cannot be told."""
+        name, *further = name.split(".")
         found = dict(self.variables()).get(name, _NOTHING)
         if isinstance(found, CellType):
-            return cell_content(found)
-        return self.names().get(name, getattr(builtins, name, None)) if found is _NOTHING else found
+            found = cell_content(found)
+        elif found is _NOTHING:
+            found = self.names().get(name, getattr(builtins, name, None))
+        for part in further:
+            own = None if isinstance(found, type) or hasattr(type(found), part) else getattr(found, "__dict__", None)
+            found = own.get(part) if type(own) is dict else None
+        return found
 
     @staticmethod
     def by(*functions: Any) -> Reached:
@@ -135,12 +141,17 @@ class Surroundings:
 
     def must_compare(self, does: Doing, reached: Reached) -> bool:
         """Whether a side that does this may change objects."""
-        what, *called = (part for part in does if part != NEW)
+        what, *names = (part for part in does if part != NEW)
         if not what:
             return False
         if what & (CALLS | self._implicit.doing):
             return True
-        return bool(called) and not self._implicit.are_still(map(reached.meant, called))
+        called = [name for name in names if not name.startswith(ITERATED)]
+        iterated = [name[len(ITERATED) :] for name in names if name.startswith(ITERATED)]
+        return not (
+            self._implicit.are_still(map(reached.meant, called))
+            and self._implicit.iterate_still(map(reached.meant, iterated))
+        )
 
     def look(self, reached: Iterable[tuple[Any, Any]]) -> list[Look]:
         """All that sides can change, as it is.

@@ -13,6 +13,7 @@ import pytest
 
 import mgjit
 from mgjit.tracing.source.implicit import COMPUTES, READS, Implicit
+from mgjit.tracing.source.untaken import Surroundings
 
 numbers: list[float] = [0.5, 1.5]
 table = {"a": 0.5}
@@ -111,6 +112,27 @@ def takes_all_of_an_iterator(x: float) -> Any:
     items = iter([0.5, 1.5])
     y = list(items)[0] if x > 0 else 0.0  # noqa: RUF015
     return y, list(items)
+
+
+def adds_up_an_iterator(x: float) -> Any:
+    items = iter([0.5, 1.5])
+    y = sum(items) if x > 0 else 0.0
+    return y, list(items)
+
+
+def adds_up_by_an_iterator(x: float) -> Any:
+    items = iter([0.5, 1.5])
+    y = sum(q * x for q, _ in zip(items, numbers)) if x > 0 else 0.0
+    return y, list(items)
+
+
+def goes_through_iterators(x: float) -> Any:
+    pairs = [iter([0.5, 1.5]), iter([0.5, 1.5])]
+    y = 0.0
+    if x > 0:
+        for a, b in pairs:
+            y = a + b * x
+    return y, [list(pair) for pair in pairs]
 
 
 def adds_in_place(x: float) -> Any:
@@ -217,7 +239,7 @@ def shortens_what_was_reached_before(x: float) -> Any:
 
 
 PLAIN = [
-    changes_what_was_reached_before,
+    changes_what_was_reached_before, adds_up_an_iterator, adds_up_by_an_iterator, goes_through_iterators,
     ends_the_program, draws, changes_in_a_quantifier,
     appends_from_outside, appends_in_c, appends_to_what_the_step_has_made, takes_from_an_iterator, takes_from_a_count,
     unpacks_an_iterator, looks_into_an_iterator, takes_all_of_an_iterator, adds_in_place,
@@ -231,6 +253,16 @@ def computes(x: float) -> Any:
         z = sum(q * x for q in numbers)
     else:
         z = max(x, y)
+    return y, z
+
+
+def adds_up(x: float) -> Any:
+    made = Made(x)
+    y = sum(numbers) * x if x > 0 else sum([q * x for q in made.parts], 1.0)
+    z = 0.0
+    if x > 0.5:
+        for a, b in zip(numbers, made.parts):
+            z = a * b + sum(a * k for k in range(len(numbers)))
     return y, z
 
 
@@ -261,6 +293,7 @@ def puts_an_iterator_where_no_other_side_comes(x: float) -> Any:
 
 
 COMPILED = [
+    adds_up,
     puts_an_iterator_where_no_other_side_comes, shortens_what_was_reached_before,
     computes, makes_and_changes, fills_lists, asks_all, makes_a_default,  # once it is there
     changes_an_object, changes_after_and, changes_after_or, changes_in_a_chain, changes_further_in,
@@ -312,6 +345,14 @@ def test_02_a_side_may_compute_and_change_numbers(function: Callable[[float], An
     """Such steps are compiled."""
     step = mgjit.compile(function, backend="python", background=False, verify="never")
     assert seen(step) == seen(function)
+    assert step.stats.last.made_by == "kernel"
+
+
+def test_03_sums_and_loops_over_lists_are_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be an iterator is as it was."""
+    monkeypatch.delattr(Surroundings, "look")
+    step = mgjit.compile(adds_up, backend="python", background=False, verify="never")
+    assert seen(step) == seen(adds_up)
     assert step.stats.last.made_by == "kernel"
 
 
@@ -370,6 +411,6 @@ class Still:
     ("kind", "expected"),
     [(Node, 0), (Counted, COMPUTES), (Assigning, COMPUTES), (Cached, READS | COMPUTES), (Still, 0)],
 )
-def test_03_what_operators_and_properties_do(kind: type, expected: int) -> None:
+def test_04_what_operators_and_properties_do(kind: type, expected: int) -> None:
     """Those that only make objects leave everything as it was."""
     assert Implicit({kind: dict(vars(kind))}, ()).doing == expected
