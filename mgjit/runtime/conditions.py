@@ -16,6 +16,7 @@ from types import CellType
 from typing import Any
 
 from ..base.ffi import PYPY
+from ..engine.precision import FLOAT64
 from ..memory.live import raw_attributes
 from ..tracing.call.containers import DataclassNode, MappingNode, SequenceNode
 from ..tracing.call.exact import PLAIN, exact_key, exact_keys
@@ -171,14 +172,21 @@ class ConditionWriter:
             self.sequence(SequenceNode(node.kinds[0], [*elements]), place)
             return
         checked = [k for k in range(size) if node.place + k in self._allowed] if self._allowed else []
-        if size > _MANY and node.is_plain and not (node.integer or checked or PYPY):
+        are_whole = node.whole.issuperset(checked) and self.kernel.plan.precision is FLOAT64
+        if size > _MANY and node.is_plain and are_whole and not (node.integer or PYPY):
             local = self._new_local()
             self.conditions.append(f"({local} := {self.name_of(node.table)}({place})) is not None")
             self.unshared(place, len(node.shape))
+            places: defaultdict[range, list[int]] = defaultdict(list)
+            for k in checked:
+                places[self._allowed[node.place + k]].append(k)
+            are_in = self.name_of(node.are_in)
+            for allowed, some in places.items():
+                self.conditions.append(f"{are_in}({local}, {self.name_of(tuple(some))}, {self.name_of(allowed)})")
             self.tables.append((node.place, size * self.kernel.plan.precision.size))
             self.numbers.append(local)
             return
-        if len(node.shape) > 1 or node.integer or checked:
+        if len(node.shape) > 1 or node.integer or node.whole or checked:
             flat = self._new_local()
             self.conditions.append(f"({flat} := {self.name_of(node.flatten)}({place})) is not None")
             self.unshared(place, len(node.shape))
@@ -187,7 +195,7 @@ class ConditionWriter:
                 self.conditions.append(f"({copy} := {self.name_of(tuple)}({flat}))")
                 flat = copy
             for k in checked:
-                self._index(node.place + k, f"{flat}[{k}]", node.integer)
+                self._index(node.place + k, f"{flat}[{k}]", node.integer or k in node.whole)
             self.numbers.append(f"*{flat}")
             return
         local = self.typed(place, node.kinds[0])

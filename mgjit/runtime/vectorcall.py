@@ -276,7 +276,7 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
             found.append(("i", ends[0], ends[-1], None))
         elif isinstance(node, NumberNode) and node.is_plain and not writer.is_index(node.place):
             found.append(("f", 0, 0, None))
-        elif isinstance(node, NumbersNode) and len(node.shape) == 1 and not node.integer and _has_kind(node, writer):
+        elif isinstance(node, NumbersNode) and len(node.shape) == 1 and _has_kind(node, writer):
             found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, changed))
         elif type(node) is BufferNode and node.type is bytes:
             found.append(("b", node.size, node.region, writer.limits(node)))
@@ -297,7 +297,7 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
 
 
 def _has_kind(node: NumbersNode, writer: ConditionWriter) -> bool:
-    is_list = node.kinds[0] in (list, tuple) and node.is_plain
+    is_list = node.kinds[0] in (list, tuple) and node.is_plain and not (node.integer or node.whole)
     return is_list and not _has_indices(node, node.shape[0], writer)
 
 

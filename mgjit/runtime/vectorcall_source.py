@@ -21,6 +21,7 @@ SOURCE = (
 #include <Python.h>
 #include <structmember.h>
 #include <time.h>
+#include <math.h>
 
 #define MOST 32
 #define MOST_NUMBERS 1024 /* they are on the stack */
@@ -455,8 +456,9 @@ __attribute__((visibility("default"))) PyObject *mgjit_floats(PyObject *list)
 }
 
 /* Write the numbers of nested lists or tuples of these lengths; returns 0 if they are no such table.  `found` gets how
- * many floats and how many ints there are. */
-static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **to, Py_ssize_t *found)
+ * many floats and how many ints there are; `types`, if there are any, say which must be ints, and `limit` how large. */
+static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **to, Py_ssize_t *found,
+                    const char *types, double limit)
 {
     PyObject *const *items;
     if (PyList_CheckExact(rows)) items = ((PyListObject *)rows)->ob_item;
@@ -467,7 +469,7 @@ static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **
     int is_last = depth + 1 == PyTuple_GET_SIZE(lengths);
     for (Py_ssize_t k = 0; k < size; k++) {
         if (!is_last) {
-            if (!put_rows(items[k], lengths, depth + 1, to, found)) return 0;
+            if (!put_rows(items[k], lengths, depth + 1, to, found, types, limit)) return 0;
             continue;
         }
         int is_float = PyFloat_CheckExact(items[k]);
@@ -477,6 +479,7 @@ static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **
             PyErr_Clear();
             return 0;
         }
+        if (types != NULL && (is_float == types[found[0] + found[1]] || (!is_float && fabs(number) > limit))) return 0;
         found[!is_float]++;
         memcpy(*to, &number, sizeof number);
         *to += sizeof number;
@@ -487,15 +490,19 @@ static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **
 /* The bytes of a table of `size` floats, or ints among them where these may be; None of anything else. */
 __attribute__((visibility("default"))) PyObject *mgjit_table(PyObject *given)
 {
-    PyObject *rows, *kind, *lengths;
+    PyObject *rows, *kind, *lengths, *kept;
     Py_ssize_t size, found[2] = {0, 0};
     int may_mix;
-    if (!PyArg_ParseTuple(given, "OOO!np", &rows, &kind, &PyTuple_Type, &lengths, &size, &may_mix)) return NULL;
+    double limit;
+    if (!PyArg_ParseTuple(given, "OOO!npOd", &rows, &kind, &PyTuple_Type, &lengths, &size, &may_mix, &kept, &limit))
+        return NULL;
+    const char *types = kept == Py_None ? NULL : PyBytes_AS_STRING(kept);
     if ((PyObject *)Py_TYPE(rows) != kind) Py_RETURN_NONE;
     PyObject *made = PyBytes_FromStringAndSize(NULL, size * (Py_ssize_t)sizeof(double));
     if (made == NULL) return NULL;
     char *to = PyBytes_AS_STRING(made);
-    if (put_rows(rows, lengths, 0, &to, found) && found[0] && (may_mix || !found[1])) return made;
+    int is_table = put_rows(rows, lengths, 0, &to, found, types, limit);
+    if (is_table && found[0] && (may_mix || types != NULL || !found[1])) return made;
     Py_DECREF(made);
     Py_RETURN_NONE;
 }

@@ -111,13 +111,13 @@ class OutlinedMaker(Maker):
         if recorder is None:
             if any(self._counting(stops)):
                 raise Undone
-            return results, 0.0
+            return *results, 0.0
         for result, only_numbers in zip(results, self.numbers_only):
             if not only_numbers and _is_object_with_graph(result):
                 if self.leaving < 0:
                     raise PlainCall(f"the program uses a {type(result).__name__} of the step together with its graph")
                 self.leaves = True
-        return results, sum(map(_as_reason, self._counting(stops)), as_number(recorder))
+        return *results, sum(map(_as_reason, self._counting(stops)), as_number(recorder))
 
     def _note_run(self) -> None:
         """Note that the step is going to be traced.
@@ -231,7 +231,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
             leave_out()
         if found is UNDONE:
             return self._was_plain(Undone())
-        return found[0]
+        return found[:-1]
 
     def _call(self, *arguments: Any, **named: Any) -> Any:
         """The general path of a call; returns the results and the number that says whether Python may have raised."""

@@ -64,7 +64,7 @@ class Seen:
         if isinstance(node, NumberNode):
             return argument.item() if has(argument, "item") and node.is_plain else argument
         if isinstance(node, NumbersNode):
-            return argument if node.integer or not node.is_plain else self._as_floats(argument)
+            return argument if node.integer or node.whole or not node.is_plain else self._as_floats(argument)
         is_array = isinstance(node, BufferNode) and node.dtype is not None and not node.are_numpys
         if is_array and (node.format == "f" or self._precision is not FLOAT64):  # type: ignore[attr-defined]
             seen = self._instead_of(argument, argument.astype(object))

@@ -6,8 +6,9 @@ import numbers
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Callable
 
 from ...base.lookup import module_of
@@ -90,16 +91,19 @@ class NumberNode(Node):
 class NumbersNode(Node):
     """A list or tuple of numbers, or regularly nested ones: one contiguous block of the packed array.
 
-    If some of them are ints and some floats, the step sees floats.
+    If some of them are ints and some floats, the step sees floats, until it uses one of the ints as such: as an index,
+    like the label last in a row.  From then on each has its own type.
 
     Attributes:
         type: of its numbers; numpy's float64 where that is the type of the first.
         may_mix: whether ints may be among floats, and then are floats.
+        whole: the positions of ints that the step sees as such. mixed: those of ints that it sees as floats.
     """
 
     def __init__(
-        self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], type: type, precision: Precision = FLOAT64
-    ) -> None:
+        self, place: int, shape: tuple[int, ...], kinds: tuple[type, ...], type: type, precision: Precision = FLOAT64,
+        whole: Collection[int] = (), mixed: Collection[int] = (),
+    ) -> None:  # fmt: skip
         self.place, self.shape, self.kinds = place, shape, kinds
         self.type, self.integer, self.is_plain = type, type is int, type in (int, float)
         self.limit = EXACT_INTEGERS
@@ -109,7 +113,11 @@ class NumbersNode(Node):
         self._size = 1
         for length in shape:
             self._size *= length
-        self.may_mix = self.is_plain and not is_record(kinds[-1], self._size)
+        self.whole, self.mixed = frozenset(whole), frozenset(mixed)
+        self.may_mix = self.is_plain and not self.whole and not is_record(kinds[-1], self._size)
+        self._types = bytes([k in self.whole for k in range(self._size)]) if whole else None
+        if whole:
+            self.key = (*self.key, tuple(sorted(whole)))
         self._format = struct.Struct(f"{self._size}{precision.format}")
         self._offset = precision.size * place
         self._inner_lengths = [[length] * count for count, length in _counts_of_rows(shape)]
@@ -134,7 +142,8 @@ class NumbersNode(Node):
         """
         extension = in_c.extension
         if extension is not None and extension.table is not None and self._is_double:
-            found = extension.table((argument, self.kinds[0], self.shape, self._size, self.may_mix))
+            form = self.kinds[0], self.shape, self._size, self.may_mix, self._types, self.limit
+            found = extension.table((argument, *form))
             if found is not None:
                 return found  # type: ignore[no-any-return]
         elif extension is not None and self._is_double:
@@ -157,6 +166,9 @@ class NumbersNode(Node):
                 flat = list(chain.from_iterable(flat))
         except TypeError:
             return None
+        if self.whole:
+            are_alike = all(type(x) is (float, int)[w] for x, w in zip(flat, self._types or ()))
+            return flat if are_alike and is_exact([flat[k] for k in self.whole], limit or self.limit) else None
         if not self.integer:
             return flat if self.are_floats(flat) else None
         return flat if set(map(type, flat)) == {int} and is_exact(flat, limit or self.limit) else None
@@ -177,7 +189,15 @@ class NumbersNode(Node):
 
     def traced(self, make: MakeNumber) -> Any:
         places = iter(range(self.place, self.place + self._size))
-        return _nest(places, self.shape, self.kinds, lambda place: make(place, number_kind_of(self.type)))
+        types = {self.place + k: int for k in self.whole}
+        return _nest(
+            places, self.shape, self.kinds, lambda place: make(place, number_kind_of(types.get(place, self.type)))
+        )
+
+    def are_in(self, table: bytes, positions: Sequence[int], allowed: range) -> bool:
+        """Whether the ints at some positions are in a range, in what `table` returns."""
+        found = itemgetter(*positions, positions[0])(memoryview(table).cast("d"))
+        return bool(min(found) >= allowed.start and max(found) < allowed.stop)
 
     def path_of(self, path: str, index: int) -> str | None:
         """The path of the number that is input `index`, below the path of this argument; None when it is no part."""

@@ -39,7 +39,7 @@ def differ_in_lengths(one: Node, other: Node) -> bool:
 def _form(node: Node) -> Any:
     if isinstance(node, KnownNode):
         return _form(node.inner)
-    if isinstance(node, NumbersNode):
+    if isinstance(node, NumbersNode) and not node.whole:
         form: Any = "number"
         for kind in reversed(node.kinds):
             form = _Many(kind.__name__, form)

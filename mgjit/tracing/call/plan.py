@@ -47,6 +47,8 @@ from .tensors import TensorNode
 
 #: Lists nested deeper than this are not treated as blocks of numbers (a list may contain itself).
 _MOST_DIMENSIONS = 32
+#: Behind the path of a table: its ints are ints for the step, and no floats.
+WITH_INTS = ": ints"
 #: Containers of so many Values or other objects are compared by identity first.
 _MANY = 16
 
@@ -136,12 +138,23 @@ class ArgumentPlan:
                 return found
         return None
 
+    def table_of_mixed(self, index: int) -> str | None:
+        """What says that a table has ints, where input `index` is one of those that the step sees as floats."""
+        node = self._node_of(index)
+        if not isinstance(node, NumbersNode) or index - node.place not in node.mixed:
+            return None
+        path = self.name_of_number(index) or ""
+        for _ in node.shape:
+            path = path.rpartition("[")[0]
+        return path + WITH_INTS
+
     def bound_of_input(self, index: int) -> int | None:
         """How large the int in an input can be; 0 where there is none, None where its limit decides."""
         node = self._node_of(index)
         if isinstance(node, BufferNode):
             return node.largest_integer
-        return None if node is not None and node.integer else 0
+        is_whole = isinstance(node, NumbersNode) and index - node.place in node.whole
+        return None if node is not None and (node.integer or is_whole) else 0
 
     def limit_integers(self, indices: Iterable[int], limit: int) -> None:
         """Set the limit of the ints in inputs."""
@@ -382,12 +395,12 @@ class _Planner:
     def sequence(self, argument: Any, path: str) -> Node:
         shape, kinds, type_ = _regular_shape(argument)
         if shape and not any(fixed.startswith(f"{path}[") for fixed in self.static):
-            check_exact(_flat(argument, len(shape)), path)
-            size = 1
-            for length in shape:
-                size *= length
-            self.packed += size
-            return NumbersNode(self.packed - size, shape, kinds, type_, self.precision)
+            flat = _flat(argument, len(shape))
+            check_exact(flat, path)
+            self.packed += len(flat)
+            ints = [k for k, number in enumerate(flat) if type(number) is int] if type_ is float else []
+            whole, mixed = (ints, []) if path + WITH_INTS in self.static else ([], ints)
+            return NumbersNode(self.packed - len(flat), shape, kinds, type_, self.precision, whole, mixed)
         parts = [self.node(part, f"{path}[{index}]") for index, part in enumerate(elements(argument))]
         return self.container(argument, SequenceNode(type(argument), parts))
 

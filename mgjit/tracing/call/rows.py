@@ -179,6 +179,10 @@ def _fill_numbers(node: NumbersNode, items: list[Any], rows: Rows) -> bool:
             return False
         level = list(chain.from_iterable(level))
     kinds, size = set(map(type, level)), len(level) // rows.count
+    if node.whole:
+        are_alike = all((type(x) is int) == (k % size in node.whole) for k, x in enumerate(level))
+        is_usual = kinds == {int, float} and is_exact([x for x in level if type(x) is int], node.limit)
+        return is_usual and are_alike and _store(node.place, size, level, False, rows)
     if not kinds <= ({int, float} if node.may_mix and not node.integer else {node.type}):
         return False
     if int in kinds and not node.integer and not all(float in map(type, row) for row in _cut(level, size)):

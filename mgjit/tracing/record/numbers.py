@@ -141,6 +141,10 @@ def number_types(recorder: Recorder) -> NumberTypes:
             self._fix(False)
             return refuse("bool")(self)  # type: ignore[no-any-return]
 
+        def __index__(self) -> int:
+            self._fix(True)  # an int among floats
+            return refuse("index")(self)  # type: ignore[no-any-return]
+
         def _check_index(self, n: int) -> None:
             recorder.check_index(operand_of(self), n)
 
@@ -195,11 +199,11 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         def __index__(self) -> int:
             recorder.asked_for(self._leaf)
-            return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
+            return TracedNumber.__index__(self)
 
         def __hash__(self) -> int:
             recorder.asked_for(self._leaf)
-            return TracedNumber.__index__(self)  # type: ignore[attr-defined, no-any-return]
+            return TracedNumber.__index__(self)
 
     class BooleanNumber(IntegerNumber):
         """A number that is a bool in Python: a comparison."""

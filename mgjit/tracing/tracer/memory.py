@@ -238,6 +238,8 @@ class Heap:
         for leaf in self._recorder.leaves_behind(operand):
             is_input = ops.leaf_kind(leaf) == ops.INPUT and plan.bound_of_input(ops.leaf_index(leaf)) != 0
             name = plan.name_of_number(ops.leaf_index(leaf)) if is_input else None
+            if name is None and ops.leaf_kind(leaf) == ops.INPUT:
+                name = plan.table_of_mixed(ops.leaf_index(leaf))
             if name is not None and also_arguments:
                 arguments.add(name)
             elif leaf in places and (also_arguments or places[leaf].kind not in knowledge.changing):
