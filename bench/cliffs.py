@@ -1,4 +1,4 @@
-"""Programs for which a compiled step would be made again and again: what they cost, beside undecorated ones.
+"""Programs for which a step would be compiled again and again, or in vain: what they cost, beside undecorated ones.
 
     python bench/cliffs.py                     a table; on Linux pinned to one processor
     python bench/cliffs.py --only history      the rows whose names begin so
@@ -183,6 +183,78 @@ def objects(calls: int) -> Program:
     return run
 
 
+def picked(decorate: Decorator) -> Iterator[Any]:
+    """An argument is a list of thousands of numbers, of which two are used."""
+    data, w = [0.001 * k for k in range(5000)], [0.1, 0.2]
+
+    def step(data: Any, x: Any) -> Any:
+        error = w[0] * data[3] + w[1] * x - data[4]
+        w[0] -= 0.01 * error * data[3]
+        w[1] -= 0.01 * error * x
+        return error
+
+    call = decorate(step)
+    for x in _inputs():
+        yield call(data, x)
+
+
+def row_of_table(decorate: Decorator) -> Iterator[Any]:
+    """A row of an argument is chosen by a number."""
+    rows, w = [[0.001 * k, 0.002 * k] for k in range(2000)], [0.1, 0.2]
+
+    def step(rows: Any, number: Any) -> Any:
+        x, y = rows[number]
+        error = w[0] * x + w[1] - y
+        w[0] -= 0.0001 * error * x
+        w[1] -= 0.0001 * error
+        return error
+
+    call = decorate(step)
+    for k, _ in enumerate(_inputs()):
+        yield call(rows, k % 2000)
+
+
+def many_results(decorate: Decorator) -> Iterator[Any]:
+    """A call returns hundreds of numbers, of which it has changed one."""
+    w = [0.1] * 300
+
+    def step(x: Any) -> Any:
+        w[0] += 0.001 * x
+        return list(w)
+
+    call = decorate(step)
+    for x in _inputs():
+        yield call(x)
+
+
+def q_learning(decorate: Decorator) -> Iterator[Any]:
+    """One entry of a table is changed."""
+    q = [[0.0] * 4 for _ in range(500)]
+
+    def step(state: Any, action: Any, reward: Any, following: Any) -> Any:
+        q[state][action] += 0.1 * (reward + 0.9 * max(q[following]) - q[state][action])
+
+    call = decorate(step)
+    for k, x in enumerate(_inputs()):
+        yield call(k % 500, k % 4, x, (7 * k + 1) % 500)
+
+
+def dicts(decorate: Decorator) -> Iterator[Any]:
+    """Rows and weights are dicts."""
+    w, rows = {"a": 0.1, "b": 0.2, "bias": 0.0}, [{"a": 0.1 * k, "b": 0.2, "y": 0.3} for k in range(10)]
+
+    def step(row: Any) -> Any:
+        error = w["a"] * row["a"] + w["b"] * row["b"] + w["bias"] - row["y"]
+        for name in ("a", "b"):
+            w[name] -= 0.01 * error * row[name]
+        w["bias"] -= 0.01 * error
+        return {"loss": error * error, "error": error}
+
+    call = decorate(step)
+    for k, _ in enumerate(_inputs()):
+        yield call(rows[k % 10])
+
+
 #: Calls between two looks at the clock; the decorated program has so many times the time of the plain one.
 _AT_ONCE, _MOST = 50, 5.0
 PROGRAMS: dict[str, Program] = {
@@ -191,6 +263,8 @@ PROGRAMS: dict[str, Program] = {
     "lengths in turn, 2": lengths(2), "history grows": history, "deque rotates": rotated,
     "order of parameters": ordered, "Counter": counted, "texts": texts, "made again after 5 calls": made_again(5),
     "made again after 300 calls": made_again(300), "objects of 1 call": objects(1), "objects of 30 calls": objects(30),
+    "two of 5,000 numbers": picked, "a row of 2,000": row_of_table, "300 results": many_results,
+    "Q-learning": q_learning, "rows are dicts": dicts,
 }  # fmt: skip
 
 

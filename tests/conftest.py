@@ -160,11 +160,12 @@ def little_to_collect() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_steps() -> Iterator[None]:
-    """Every call is a compiled one, the first as well; those of kernels/building and first_calls differ."""
+    """Every call is compiled, the first and slow ones as well; those of kernels/building and first_calls differ."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGJIT_BACKGROUND", "0")
         patch.setattr("mgjit.kernels.first_calls.earnings._BEFORE_FIRST", 0.0)  # on PyPy, too
         patch.setattr("mgjit.kernels.first_calls.earnings._FIRST_SECONDS", 0.0)
+        patch.setattr("mgjit.step.leaving.Leaving._is_weighed", False)
         yield
 
 

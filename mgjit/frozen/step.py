@@ -48,6 +48,7 @@ class FrozenStep(CompiledStep[P, R]):
 
     if not TYPE_CHECKING:
         __slots__ = ()
+    _is_weighed = False
 
     def __init__(self, function: Callable[P, R], options: StepOptions) -> None:
         code = replace(options.code, separate=False, grads=True)

@@ -83,7 +83,7 @@ class Kernels:
         self._lives = lives_of(maker.function) if like is None else Lives()
         self._lives.begin(self.stats)
         if self._lives.are_hopeless():
-            self.plain.give_up(self._lives.reason)
+            self.plain.give_up(self._lives.reason, not self._lives.are_slower())
         self._upgrades = Upgrades(maker, self.earnings)
         self._pending: dict[Hashable, Pending] = {}
         self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
@@ -350,6 +350,10 @@ class Kernels:
             plain: what the last plain call has taken, in seconds.
         """
         self._lives.note_calls(plain)
+
+    def note_weighed(self, reason: str) -> None:
+        """Note that compiled calls are quicker than plain ones, or why not; for steps of the same code as well."""
+        self._lives.note_weighed(reason)
 
     def are_hopeless(self) -> bool:
         """Whether there is no kernel, nor will there be one."""

@@ -109,7 +109,7 @@ def fast_call(
     short = brief and not writer.puts
     quick = brief or _is_quick(kernel, turn)
     if quick:
-        expect(writer, of_guard, counter)
+        kernel.awaits_c = expect(writer, of_guard, counter)
     else:
         turn.expect_long_calls()
     own = kernel.outputs[:]

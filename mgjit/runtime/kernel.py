@@ -195,6 +195,8 @@ class Kernel:
         #: The shortest time that one call of the code has taken, and how many have been timed.
         self.seconds_a_call = math.inf
         self.timed_calls = 0
+        #: Whether its calls could be made by C, and are not because the extension was not there.
+        self.awaits_c = False
         if code.library is not None:
             self._start_native(code.library)
         else:

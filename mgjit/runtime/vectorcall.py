@@ -137,16 +137,21 @@ def add_sibling(call: Callable[..., Any], siblings: list[Any]) -> None:
         siblings.append(call)
 
 
-def expect(writer: ConditionWriter, of_guard: Sequence[str], calls: Sequence[int]) -> None:
+def expect(writer: ConditionWriter, of_guard: Sequence[str], calls: Sequence[int]) -> bool:
     """Let the function that is about to be written ask for the extension, if it could be a quick call instead.
+
+    Returns:
+        Whether it could be.
 
     Args:
         of_guard: the conditions of the guard.
         calls: one number, that of the calls of the step.
     """
     countdown = next(filter(None, map(_COUNTDOWN.fullmatch, of_guard)), None)
-    if countdown is None or not extension.is_possible or extension.make is not None or _arguments(writer) is None:
-        return
+    if not extension.is_possible or extension.make is not None or _arguments(writer) is None:
+        return False
+    if countdown is None:
+        return True
     seem_same, kernel = writer.names[countdown[2]], writer.kernel
 
     def ask() -> bool:
@@ -158,6 +163,7 @@ def expect(writer: ConditionWriter, of_guard: Sequence[str], calls: Sequence[int
         return False
 
     writer.names[countdown[2]] = ask
+    return True
 
 
 def quick_call(

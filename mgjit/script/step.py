@@ -181,6 +181,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
     """
 
     __slots__ = ()
+    _is_weighed = False
     #: Stands for the results of a call that has to be made in Python.
     nothing = NOTHING
 

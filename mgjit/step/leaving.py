@@ -21,13 +21,17 @@ from weakref import WeakSet
 
 from ..base.garbage import with_few_collections
 from ..base.lookup import classes_of
+from ..base.tracebacks import unseen
 from ..engine.leaks import PlainCall
 from ..engine.precision import FLOAT64
+from ..engine.progress import tracing_threads
 from ..kernels.first_calls.by_class import Classes, for_classes
 from ..kernels.first_calls.earnings import SECONDS_TO_DETACH, TooMany, Waiting, unlooked
 from ..kernels.first_calls.plain import as_part, differentiates
 from ..kernels.first_calls.switching import Switching
+from ..kernels.first_calls.weighing import Weighing
 from ..runtime.detached import Detached, may_detach, release
+from ..runtime.vectorcall import extension
 from ..tensor.memory import Memory
 from ..tensor.modes import computing_with
 from ..verification.documented import as_returned
@@ -46,6 +50,8 @@ _CALLS_TO_GIVE_UP = 512
 _CALLS_DISABLED = 63
 #: A plain call that takes so many seconds is worth the policy of garbage.py.
 _WORTH_A_POLICY = 100e-6
+#: The part of a compiled call that better code makes shorter is so much of it; a short one may be made by C.
+_MOSTLY, _MADE_BY_C = 0.5, 20e-6
 
 #: All steps; and those whose calls do not mark their thread, because there are no others that could be called in them.
 _steps: WeakSet[Leaving[Any, Any]] = WeakSet()
@@ -78,17 +84,20 @@ class Leaving(Looping[P, R]):
         _units: Units
         _outer: Callable[..., Any]
         _choose_call: Callable[..., Callable[..., Any]]
+        _chosen: Kernel | None
         _plainly: Callable[[Any, Any], Any]
     else:
         __slots__ = ()
 
+    #: Whether calls are weighed: not where others decide which are compiled, or all have to be.
+    _is_weighed = True
     #: Whether there have been steps that begin later.
     are_unbegun = False
 
     def _begin_to_look(self) -> None:
         """Let all calls look, at first."""
         self._between = Between()
-        self._switching = Switching()
+        self._switching, self._weighing = Switching(), Weighing()
         self.stats.look_between(self._between.under_way)
         self._plain_classes: set[Classes] = set()
         self._disabled: tuple[bool, Path] | None = None  # the path of calls that do not read MGJIT_DISABLE
@@ -100,12 +109,7 @@ class Leaving(Looping[P, R]):
         kernels, switching = self._kernels, self._switching
         kernels.catch_up()
         if switching.wants_plain_call:
-            kernels.plain_since = "it is measured how long plain Python takes", True
-            self.stats.waiting_calls += 1
-            plain = functools.partial(switching.timed, self._bare(), *args)
-            work = functools.partial(as_part, self._options.precision, plain)
-            things = kernels.attached() if may_detach() else ()  # ordinary objects, as they would be for good
-            result = self._turn.take(functools.partial(Detached(things).during, work) if things else work)
+            result = self._plain_to_compare(switching.timed, args, {})
             if switching.is_too_much(self.stats.calls):
                 told = f"its calls change between {len(kernels)} kernels"
                 told += ", which takes longer than such short calls themselves"
@@ -115,19 +119,81 @@ class Leaving(Looping[P, R]):
             return switching.timed(self._changed, kernel, args)
         return self._choose_call(kernel)(*args)
 
+    def _plain_to_compare(self, timed: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """A plain call with parameters as they would be for good, to see how long it takes."""
+        kernels = self._kernels
+        self.stats.waiting_calls += 1
+        self.stats.note_plain("it is measured how long plain Python takes", is_waiting=True)
+        plain = functools.partial(timed, self._bare(), *args, **kwargs)
+        work = functools.partial(as_part, self._options.precision, plain)
+        things = kernels.attached() if may_detach() else ()
+        try:
+            return self._turn.take(functools.partial(Detached(things).during, work) if things else work)
+        finally:
+            kernels.look_at_everything()
+
+    def _weighed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, wrapped so that some calls are timed, and some made by plain Python; see weighing.py."""
+        weighing = self._weighing
+
+        def weighed(*args: Any, **kwargs: Any) -> Any:
+            if tracing_threads or not weighing.is_due():
+                return call(*args, **kwargs)
+            if weighing.wants_plain_call:
+                result = self._plain_to_compare(weighing.timed, args, kwargs)
+            else:
+                chosen, started = self._chosen, thread_time()
+                result = call(*args, **kwargs)
+                if self._chosen is not chosen:  # it was another kernel's, or compared
+                    return result
+                weighing.note(thread_time() - started)
+            before = min(self._plain_seconds, self._kernels.earnings.plain_seconds())
+            weighing.judge(before, self._may_be_quicker)
+            if weighing.is_over:
+                self._end_weighing(call)
+            return result
+
+        return unseen(weighed)
+
+    def _may_be_quicker(self, seconds: float) -> bool:
+        """Whether compiled calls that take so long now may take less later; sees to it that short ones do."""
+        kernel = self._chosen
+        if kernel is None or (kernel.upgrade is not None and kernel.seconds_a_call > _MOSTLY * seconds):
+            return True
+        if seconds > _MADE_BY_C or not (kernel.awaits_c and extension.is_possible):
+            return False
+        if self.stats.calls > _CALLS_TO_GIVE_UP and extension.is_ready():
+            kernel.fast_calls.clear()
+            self._forget_call()
+        return True
+
+    def _end_weighing(self, call: Callable[..., Any]) -> None:
+        """Make all calls by `call` from now on, or give the kernels up, where they make the step slower."""
+        slower = self._weighing.is_slower
+        told = "its compiled calls, with all that they check and copy, take longer than plain Python"
+        self._kernels.note_weighed(told if slower else "")
+        if slower:
+            self._turn.run(functools.partial(self._give_up_kernels, told, is_told=False))
+        else:
+            setattr(self, "__call__", call)  # noqa: B010 - as below
+
     def _changed(self, kernel: Kernel, args: Any) -> Any:
         """A call with another kernel, and what comes before: so much is timed."""
         self._kernels.member(args)
         return self._choose_call(kernel)(*args)
 
-    def _give_up_kernels(self, reason: str) -> None:
-        """Run the step as plain Python, though it has kernels."""
+    def _give_up_kernels(self, reason: str, is_told: bool = True) -> None:
+        """Run the step as plain Python, though it has kernels.
+
+        Args:
+            is_told: whether there is a warning; none where a clock has decided.
+        """
         kernels = self._kernels
         release(kernels.attached(), kernels.maker.token)
         for kernel in kernels.all():
             kernels.forget(kernel)
         kernels.give_up()
-        kernels.plain.give_up(reason)
+        kernels.plain.give_up(reason, is_told)
         self._between.forget()
         self._forget_call()
 

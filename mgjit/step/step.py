@@ -295,6 +295,8 @@ class CompiledStep(Leaving[P, R]):
         if kernel.upgrade is not None and call is not self._outer:
             call = kernel.upgrade.counting(call, self._outer)
         add_sibling(call, self._siblings)
+        if self._is_weighed and not self._weighing.is_over and self._kernels.goes_on:
+            call = self._weighed(call)
         self._chosen = kernel
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call

@@ -114,6 +114,7 @@ class UnitStep(CompiledStep[Any, Any]):
     """One of the two steps: a call that has no kernel returns NOTHING."""
 
     __slots__ = ()
+    _is_weighed = False
 
     def __init__(self, function: Any, options: StepOptions, assigns_gradients: bool, token: object) -> None:
         self._assigns_gradients, self._token = assigns_gradients, token

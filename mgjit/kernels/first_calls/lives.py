@@ -8,6 +8,7 @@ costs, and how often such a step is called, is known by then:
    that packs its arguments takes as long as some more traces.  One that has been called more often than all of them is
    on its own.
 2. If many traces of such steps have come to nothing, and none has got a kernel, the next ones are plain Python at once.
+   So they are if the compiled calls of `_SLOWER` of them have taken longer than plain ones, and those of none have not.
 3. Of those for which that is known, most are made without what a trace needs (`unbegun`; later.py).  One in so many is
    not, so that it is noticed when calls take longer by now.
 
@@ -37,6 +38,8 @@ _EARLIER, _LAST = 2, 4
 _GAIN, _FIRST_SECONDS = 10.0, 0.03
 #: So many traces that have come to nothing are enough.
 _FRUITLESS = 6
+#: So many steps that were slower when they were compiled are enough.
+_SLOWER = 2
 #: So many combinations of classes are told apart.
 _MOST_CLASSES = 8
 #: One in so many steps begins at once; and so do those whose plain calls take so many seconds.
@@ -94,6 +97,7 @@ class Lives:
         self._seconds = self._plain = 0.0
         self._asked = 0
         self._fruitless, self._has_kernels = 0, False
+        self._slower, self._has_quicker = 0, False
         self.reason = ""
 
     def begin(self, stats: Stats) -> None:
@@ -132,9 +136,18 @@ class Lives:
         """Note a trace that has come to nothing."""
         self._fruitless, self.reason = self._fruitless + 1, reason
 
+    def note_weighed(self, reason: str) -> None:
+        """Note that compiled calls of a step are quicker than plain ones, or why not."""
+        self._slower, self._has_quicker = self._slower + bool(reason), self._has_quicker or not reason
+        self.reason = reason or self.reason
+
+    def are_slower(self) -> bool:
+        """Whether a new step would be slower when it is compiled."""
+        return self._slower >= _SLOWER and not self._has_quicker
+
     def are_hopeless(self) -> bool:
         """Whether a new step need not be traced."""
-        return self._fruitless >= _FRUITLESS and not self._has_kernels
+        return self.are_slower() or (self._fruitless >= _FRUITLESS and not self._has_kernels)
 
     def require(self, key: Hashable, stats: Stats, plain_seconds: float) -> None:
         """Return if a trace of the newest step may pay.

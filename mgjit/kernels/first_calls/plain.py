@@ -147,8 +147,14 @@ class PlainCalls:
         if key in self._structures:
             self.require_trace(key)
 
-    def give_up(self, reason: str) -> None:
-        """Let all calls be plain; those of `.loop` may still be compiled."""
+    def give_up(self, reason: str, is_told: bool = True) -> None:
+        """Let all calls be plain; those of `.loop` may still be compiled.
+
+        Args:
+            is_told: whether the next call warns of it.
+        """
+        if not is_told:
+            self._stats.plain_reasons.append(reason)
         self._given_up = _Structure(reason, is_wrong=True)
 
     @property

@@ -1,0 +1,115 @@
+"""Steps whose compiled calls take longer than plain ones: these are plain Python for good.
+
+A compiled call checks what its kernel relies on and copies what goes in and out.  A step that gets a list of thousands
+of numbers and reads two of them, or computes both sides of a branch of which Python mostly takes the short one, may be
+a thousand times slower for it.  So the first quick calls of a step are weighed, by processor time:
+
+1. If they take less than half of what plain calls have taken, the step is weighed no more: that is the usual case.
+2. Otherwise there are rounds (`_ROUNDS`): blocks of compiled calls and of plain ones take turns.  A block tells the
+   mean of its calls without the first one, which has to look at everything; the compiled ones count by their median,
+   the plain ones by the dearest.
+3. Where plain calls take less than half of the time, now and before there was a kernel, the step is given up at once:
+   after some twenty calls, or in the second round if it is about a few microseconds.  Where they take less than
+   `_CLEARLY`, that has to be so in `_TIMES` rounds in a row.
+4. That counts only if the calls will not become quicker: because better code is on its way, and the code is most of
+   the call, or because short calls may still be made by C (vectorcall.py).  Otherwise the round is made again later.
+5. A step is weighed until its kernels have won clearly, or there are no more rounds.  What has been found is never
+   looked at again, and is noted for the code of the step (lives.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import thread_time
+from typing import Any, TypeVar
+
+from .earnings import seconds_of_clock
+
+T = TypeVar("T")
+
+#: Before each round so many calls pass; its blocks have so many calls that count.
+_ROUNDS = ((3, 3), (64, 16), (512, 32), (4_096, 32), (16_384, 32), (65_536, 32), (262_144, 32))
+#: Blocks of a round, of compiled calls and plain ones in turn.
+_BLOCKS = 5
+_HALF, _CLEARLY, _TIMES = 0.5, 0.9, 3
+#: The first calls of a kernel take so many seconds more than later ones, in any case.
+_COLD = 10e-6
+#: So many calls pass before a round that is made again.
+_AGAIN = 256
+
+
+class Weighing:
+    """What is known of the calls of a step.
+
+    Attributes:
+        is_over: whether the step is weighed no more. is_slower: whether plain calls are quicker.
+        ratio: how many times longer a compiled call takes, in the last round.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = self.is_slower = False
+        self.ratio = 0.0
+        self._round, self._left, self._times = 0, _ROUNDS[0][0], 0
+        self._blocks: list[list[float]] = [[]]
+
+    def is_due(self) -> bool:
+        """Count a call; returns whether it is to be timed."""
+        self._left -= 1
+        return self._left < 0
+
+    @property
+    def wants_plain_call(self) -> bool:
+        """Whether the call that is to be timed is a plain one."""
+        return len(self._blocks) % 2 == 0
+
+    def timed(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """What a plain call returns, which is timed."""
+        started = thread_time()
+        result = call(*args, **kwargs)
+        self.note(thread_time() - started)
+        return result
+
+    def note(self, seconds: float) -> None:
+        """Note what a call has taken."""
+        self._blocks[-1].append(max(0.0, seconds - seconds_of_clock()))
+
+    def judge(self, before: float, may_be_quicker: Callable[[float], bool]) -> None:
+        """After a call that was timed, see whether that is enough.
+
+        Args:
+            before: seconds of a plain call when there was no kernel.
+            may_be_quicker: whether compiled calls that take so many seconds may take less later.
+        """
+        size = _ROUNDS[self._round][1]
+        if len(self._blocks[-1]) <= size:
+            return
+        if len(self._blocks) == 1 and _mean(self._blocks[0]) < _HALF * before:
+            self.is_over = True
+        elif len(self._blocks) < _BLOCKS:
+            self._blocks.append([])
+        else:
+            self._weigh(before, may_be_quicker)
+
+    def _weigh(self, before: float, may_be_quicker: Callable[[float], bool]) -> None:
+        """Compare the two kinds of calls of a round."""
+        compiled = median(map(_mean, self._blocks[::2]))
+        plain = max(map(_mean, self._blocks[1::2]))
+        self.ratio = compiled / max(plain, 1e-9)
+        if compiled < _HALF * plain:
+            self.is_over = True
+        elif may_be_quicker(compiled):
+            self._left, self._blocks = _AGAIN, [[]]
+        else:
+            self._times = self._times + 1 if plain < _CLEARLY * compiled else 0
+            is_clear = max(plain, before) < _HALF * compiled and (self._round > 0 or compiled - plain > _COLD)
+            self._round += 1
+            self.is_slower = is_clear or self._times >= _TIMES
+            self.is_over = self.is_slower or self._round == len(_ROUNDS)
+            if not self.is_over:
+                self._left, self._blocks = _ROUNDS[self._round][0], [[]]
+
+
+def _mean(block: list[float]) -> float:
+    """Of all calls of a block but the first one."""
+    return sum(block[1:]) / (len(block) - 1)
