@@ -196,3 +196,24 @@ def test_07_each_call_does_it_once_at_most(
     step.clear()
     expected = ["PlainWarning"] if is_refused else ["SideEffectWarning"]
     assert [w.category.__name__ for w in warned] == expected
+
+
+def test_08_print_to_an_object_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its `write` does besides is no effect that calls may leave out."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+    lines: list[str] = []
+
+    class Sink:
+        def write(self, text: str) -> None:
+            lines.append(text)
+
+    sink = Sink()
+
+    @mgjit.compile(background=False)
+    def step(x: Any) -> Any:
+        print("a call", file=sink, end=";")  # type: ignore[call-overload]
+        return x * 2.0
+
+    with pytest.warns(UserWarning, match="prints to a Sink"):
+        assert [step(float(n)) for n in range(3)] == [0.0, 2.0, 4.0]
+    assert "".join(lines) == "a call;" * 3
