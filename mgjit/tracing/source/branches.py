@@ -1,13 +1,15 @@
 """Both ways of an `if`, when its test is traced: the statement becomes a loop over the sides that are to be taken.
 
     if test:                for side in __mgjit__.sides(test, "test", ...): # one side, or both when the test is traced
-        y = a                   side.enter((lambda: y,))
-    else:                       if side.back(0): y = side.before(0)         # the second side begins as the first did
-        y = b                   with side:
+        y = a                   if side.is_both:
+    else:                           side.enter((lambda: y,))
+        y = b                       if side.back(0): y = side.before(0)     # the second side begins as the first did
+                                with side:
                                     if side.chosen: y = a
                                     else: y = b
-                                side.leave((lambda: y,))
-                                if side.done(0): y = side.selected(0)
+                                if side.is_both:
+                                    side.leave((lambda: y,))
+                                    if side.done(0): y = side.selected(0)
 
 1. Statements that assign, call, loop over what is there, and ask again can be taken both ways.  An `if` around anything
    else stays one.  What expressions do besides is seen when they run (source/untaken.py).
@@ -350,13 +352,12 @@ def as_loop(
         return ast.If(ask(condition, constant), [ast.Assign([target], ask(content, constant))], [])
 
     places = range(len(names))
-    chosen = ast.Attribute(ast.Name(side, ast.Load()), "chosen", ast.Load())
+    chosen, is_both = (ast.Attribute(ast.Name(side, ast.Load()), name, ast.Load()) for name in ("chosen", "is_both"))
+    enter, leave = ask("enter", readers(names), readers(changed)), ask("leave", readers(names))
     body: list[ast.stmt] = [
-        ast.Expr(ask("enter", readers(names), readers(changed))),
-        *(assign(k, "back", "before") for k in places),
+        ast.If(is_both, [ast.Expr(enter), *(assign(k, "back", "before") for k in places)], []),
         ast.With([ast.withitem(ast.Name(side, ast.Load()))], [ast.If(chosen, node.body, node.orelse or [ast.Pass()])]),
-        ast.Expr(ask("leave", readers(names))),
-        *(assign(k, "done", "selected") for k in places),
+        ast.If(is_both, [ast.Expr(leave), *(assign(k, "done", "selected") for k in places)], []),
     ]
     parts = [part for statement in (*node.body, *node.orelse) for part in ast.walk(statement)]
     named = sorted({part.id for part in parts if isinstance(part, ast.Name)})

@@ -14,7 +14,9 @@ While a backward pass is observed (autograd/flow.py), the second form is quicker
    of one other node, or that divided by a number.  In the numbers, no gradient is named, and nothing is called.
 2. They are evaluated when they were: what an operator computes may be recorded, or raise an exception, so it begins
    a group of statements, and is evaluated after the groups before it.
-3. `observes` says whether assigning these attributes of these objects is nothing but what is observed, and whether
+3. So does a loop over the links of a node, `for parent, factor in node.links: parent.grad += factor * node.grad`, all
+   at once, if nothing else reads the names that it assigns; and otherwise each such statement by itself.
+4. `observes` says whether assigning these attributes of these objects is nothing but what is observed, and whether
    the nodes that are added to are others than that one.  Otherwise the statements run as they stand.
 """
 
@@ -47,6 +49,40 @@ def observes(name: str, source: Any, *targets: Any) -> Contribute | None:
     """`Observer.observes` of the pass that is observed in this thread; None if there is none."""
     observer = observers.get(get_ident())
     return None if observer is None else observer.observes(name, source, targets)
+
+
+def contributing(name: str, form: str, source: Any, links: Any, target: int) -> Any:
+    """What a loop that adds to gradients has still to go through: nothing, where it has been told what it adds.
+
+    Args:
+        form: of each contribution. source: whose gradient it is.
+        links: pairs of a node that gets something, at the position `target`, and a factor.
+    """
+    observer = observers.get(get_ident()) if observers else None
+    if observer is None or type(links) not in _PAIRS or not links:
+        return links
+    for link in links:
+        if type(link) not in _PAIRS or len(link) != 2:
+            return links
+    parts = tuple(zip(*links))
+    contribute = observer.observes(name, source, parts[target])
+    if contribute is None:
+        return links
+    contribute(form * len(links), source, parts[target], parts[1 - target])
+    return ()
+
+
+_PAIRS = (tuple, list)
+
+
+def contributed(name: str, form: str, source: Any, target: Any, factor: Any) -> bool:
+    """Whether a statement that adds to a gradient is not to run, because it has been told what it adds."""
+    observer = observers.get(get_ident()) if observers else None
+    contribute = None if observer is None else observer.observes(name, source, (target,))
+    if contribute is None:
+        return False
+    contribute(form, source, (target,), (factor,))
+    return True
 
 
 def may_tell(code: CodeType) -> bool:
@@ -99,6 +135,59 @@ def told(node: ast.FunctionDef, call: Callable[..., Any]) -> list[ast.stmt]:
         calls.append(ast.copy_location(told, place))
     made = [ast.Assign([ast.Name(_CONTRIBUTE, ast.Store())], observed), ast.If(contribute, calls, [])]
     return [ast.copy_location(statement, first) for statement in made]
+
+
+def told_statement(node: ast.AugAssign, call: Callable[..., Any]) -> ast.stmt | None:
+    """What tells the contribution of a statement: an `if` around it; None if it is something else."""
+    found = _simple(node)
+    if found is None:
+        return None
+    source = ast.Name(found.source, ast.Load())
+    name, form = ast.Constant(found.name), ast.Constant(found.form)
+    test = call("contributed", node, name, form, source, found.target, found.factor)
+    made = ast.If(ast.UnaryOp(ast.Not(), test), [node], [])
+    return ast.copy_location(made, node)
+
+
+def told_loop(node: ast.For, local: set[str], loads: Callable[[str], int], call: Callable[..., Any]) -> Any:
+    """What a loop goes through instead that adds the contributions of links; None if it does something else.
+
+    Args:
+        local: the local names of the function.
+        loads: how often the function around reads a name.
+    """
+    statement: Any = node.body[0]
+    names = [part.id for part in getattr(node.target, "elts", ()) if isinstance(part, ast.Name)]
+    if len(node.body) > 1 or node.orelse or not isinstance(node.target, ast.Tuple) or not local.issuperset(names):
+        return None
+    found = _simple(statement) if isinstance(statement, ast.AugAssign) else None
+    if found is None or not isinstance(found.factor, ast.Name) or found.source in names:
+        return None
+    used = [found.target.id, found.factor.id]
+    if len(node.target.elts) != 2 or sorted(used) != sorted(names) or used[0] == used[1]:
+        return None
+    if any(loads(name) != 1 for name in used[1:]) or loads(used[0]) > 1:  # the target is both read and assigned
+        return None
+    source = ast.Name(found.source, ast.Load())
+    given = ast.Constant(found.name), ast.Constant(found.form), source, node.iter
+    return call("contributing", node.iter, *given, ast.Constant(names.index(found.target.id)))
+
+
+class _Simple(NamedTuple):
+    name: str
+    form: str
+    source: str
+    target: ast.Name
+    factor: ast.expr
+
+
+def _simple(node: ast.AugAssign) -> _Simple | None:
+    """What a statement adds to a gradient, if its factor is a name or constant."""
+    name = node.target.attr if isinstance(node.target, ast.Attribute) else ""
+    found = _contribution(node, name) if name else None
+    if found is None or not isinstance(found.factor, (ast.Name, ast.Constant)):
+        return None
+    return _Simple(name, found.form, found.source, found.target, found.factor)
 
 
 def _contribution(statement: ast.stmt, name: str) -> _Contribution | None:

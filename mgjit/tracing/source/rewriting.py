@@ -12,7 +12,7 @@ during a trace (source/installed.py).  What changes:
    traced.
 5. The body of a `try` with handlers is watched, because what it records may not be able to raise (source/handlers.py).
 6. A loop that does the same to each of many objects is recorded at once (record/uniform_loops.py).
-7. An inner function that only adds to gradients tells what it adds (source/contributions.py).
+7. An inner function, a loop or a statement that only adds to gradients tells what it adds (source/contributions.py).
 8. What may lead to the world outside of the step is looked at (source/watched.py).
 
 Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
@@ -49,7 +49,7 @@ from .branches import (
     with_continues_last,
     with_returns_last,
 )
-from .contributions import may_tell, told
+from .contributions import may_tell, told, told_loop, told_statement
 from .effects import WRITES
 from .handlers import goes_on, takes_all
 from .implicit import NEW
@@ -204,6 +204,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, meanings: dict[str, str], source: str) -> None:
         self._meanings, self._source = meanings, source
         self._hidden: list[set[str]] = []
+        self._functions: list[Any] = []
         self._local: list[set[str]] = []
         self._sides = 0
         self.changed = False
@@ -213,12 +214,14 @@ class _Rewriter(ast.NodeTransformer):
         inner = {name for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
         self._hidden.append(set(_bound_names(node)))
         self._local.append(self._hidden[-1] - inner)
+        self._functions.append(node)
         if isinstance(node, ast.Lambda):
             node.body = self.visit(node.body)
         else:
             node.body = self._statements(node.body if is_generator(node) else with_returns_last(node.body))
         self._local.pop()
         self._hidden.pop()
+        self._functions.pop()
 
     def _statements(self, body: list[Any]) -> list[Any]:
         made: list[Any] = []
@@ -383,6 +386,8 @@ class _Rewriter(ast.NodeTransformer):
         target = node.target
         own_meaning = _has_its_own_meaning(node.value)
         self.generic_visit(node)
+        if isinstance(target, ast.Attribute):
+            return told_statement(node, self._call) or node
         if not isinstance(target, ast.Subscript) or _is_plain_index(target.slice) or own_meaning:
             return node
         operator = ast.Constant(type(node.op).__name__)
@@ -431,6 +436,9 @@ class _Rewriter(ast.NodeTransformer):
 
         node.body = with_continues_last(node.body)
         found = use_of(node, self._local[-1], is_builtin, computes) if self._local else None
+        links = told_loop(node, self._local[-1], self._loads, self._call) if self._local and not found else None
+        if links is not None:
+            return self._told(node, links)
         self.generic_visit(node)
         if found is not None:
             how, iterables, use, captured = found
@@ -443,6 +451,18 @@ class _Rewriter(ast.NodeTransformer):
                 ast.Tuple([*map(_later, names)], ast.Load()),
             )
             node.iter = self._call("uniform", node.iter, ast.Constant(how), *given)
+        return node
+
+    def _loads(self, name: str) -> int:
+        """How often the function reads or deletes a name, also in functions inside of it."""
+        named = (part for part in ast.walk(self._functions[-1]) if isinstance(part, ast.Name) and part.id == name)
+        return sum(not isinstance(part.ctx, ast.Store) for part in named)
+
+    def _told(self, node: ast.For, links: Any) -> ast.For:
+        """A loop that goes only through those links of which it is not told what is added."""
+        self.generic_visit(node)
+        links.args[3] = node.iter
+        node.iter = links
         return node
 
     def helper(self, name: str, place: Any) -> Any:

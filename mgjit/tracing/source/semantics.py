@@ -30,10 +30,10 @@ from ..record.uniform import EachIndex
 from ..record.uniform_loops import CALLS, Use
 from ..surroundings.ownership import is_of_user
 from . import effects, outside
-from .contributions import observes
+from .contributions import contributed, contributing, observes
 from .handlers import Attempt, Suppressing
 from .implicit import ANYTHING, NEW, Doing
-from .sides import sides_of
+from .sides import ONE_SIDE, both_sides
 from .stores import NO_CHANGES, select_changes, store_attribute, store_element
 from .untaken import Reached, Untaken
 
@@ -49,6 +49,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
     "GtE": operator.ge, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
 }  # fmt: skip
+_NEVER_TRACED = frozenset({bool, int, tuple, list, str, type(None)})
 #: So deep may both sides of conditions be inside of one another, before ints that decide are fixed for the trace.
 _DEPTH = 30
 
@@ -125,17 +126,17 @@ class _BothSides:
             ) from None
 
 
-def sides(test: Any, text: str, *others: Any) -> Iterator[Any]:
-    """The sides of an `if` that can be taken both ways: both when the test is traced; `others`: see `sides_of`."""
-    if type(test) is bool or not is_traced_number(test):
-        return sides_of(truth(test, text, "if"), _select, *others)
+def sides(test: Any, text: str, *others: Any) -> Iterable[Any]:
+    """The sides of an `if` that can be taken both ways: both when the test is traced; `others`: see `both_sides`."""
+    if type(test) in _NEVER_TRACED or not is_traced_number(test):
+        return ONE_SIDE[bool(truth(test, text, "if"))]
     test._fix(False)
     return _sides_inside(test, *others)
 
 
 def _sides_inside(test: Any, *others: Any) -> Iterator[Any]:
     with _BothSides(test):
-        yield from sides_of(test, _select, *others)
+        yield from both_sides(test, _select, *others)
 
 
 def compared(
@@ -201,9 +202,6 @@ def either(first: Any, second: Callable[[], Any], does: Doing = ANYTHING) -> Any
 def negation(operand: Any) -> Any:
     """`not operand`."""
     return _as_float(operand) == 0 if is_traced_number(operand) else not operand
-
-
-_NEVER_TRACED = frozenset({bool, int, tuple, list, str, type(None)})
 
 
 def truth(test: Any, text: str, statement: str) -> Any:
@@ -551,7 +549,7 @@ def _helpers() -> dict[str, Any]:
     }  # fmt: skip
     for function in (
         choose, both, either, same, different, negation, truth, sides, compared, element, assign_element,
-        update_element, uniform, observes, class_of, store_attribute, store_element,
+        update_element, uniform, observes, contributed, contributing, class_of, store_attribute, store_element,
     ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...engine.leaks import TracedView, is_traced
 from ...errors import TraceError, user_location
 from .implicit import Doing
 from .stores import Changes, is_number, refuse, select_changes
@@ -23,12 +22,10 @@ class OneSide:
     """The only side: nothing is put back or selected."""
 
     __slots__ = ("chosen",)
+    is_both = False
 
     def __init__(self, chosen: bool) -> None:
         self.chosen = chosen
-
-    def enter(self, readers: Readers, changed: Readers) -> None:
-        """The side begins."""
 
     def __enter__(self) -> None:
         """Its statements begin."""
@@ -36,18 +33,15 @@ class OneSide:
     def __exit__(self, *_: object) -> None:
         """They have ended, or raised an error."""
 
-    def leave(self, readers: Readers) -> None:
-        """The side has ended."""
 
-    def back(self, position: int) -> bool:
-        """Whether a name is to be what it was before the first side."""
-        return False
-
-    done = back
+#: Where a test has an answer: the sides to take, by that.
+ONE_SIDE = ((OneSide(False),), (OneSide(True),))
 
 
 class BothSides:
     """The first side, then the second one."""
+
+    is_both = True
 
     def __init__(
         self,
@@ -135,7 +129,7 @@ def _content(reader: Callable[[], Any]) -> Any:
         return _MISSING
 
 
-def sides_of(
+def both_sides(
     test: Any,
     select: Callable[..., Any],
     does: Doing,
@@ -143,17 +137,14 @@ def sides_of(
     written_out: Sequence[str],
     outer: Sequence[str],
     line: int,
-) -> Iterator[Any]:
-    """The sides to take.
+) -> Iterator[BothSides]:
+    """The first side, and then the second one, of an `if` on a traced number.
 
     Args:
         does: what they do (implicit.py). named: the names in them.
         written_out: the names that mean new lists or dicts after both. outer: those that are not local.
         line: of the statement.
     """
-    if type(test) is bool or not is_traced(test) or issubclass(type(test), TracedView):
-        yield OneSide(bool(test))
-        return
     both = BothSides(test, does, named, written_out, outer, line, select)
     yield both
     both.chosen = False

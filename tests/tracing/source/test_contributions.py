@@ -306,3 +306,102 @@ def test_19_other_threads() -> None:
     observe(root, [known], run)
     assert answers == [False, True]
     assert not observes("grad", root, a)
+
+
+# ---- loops over links, and single statements --------------------------------------------------------------
+
+
+class Linked(Counted):
+    """Nodes that hold pairs of an operand and the derivative by it."""
+
+    def __init__(self, data: Any, operands: Any = ()) -> None:
+        super().__init__(data, operands)
+        self.links: Any = ()
+
+    def __mul__(self, other: Any) -> Any:
+        out = super().__mul__(other)
+        out.links = [(out._operands[0], out._operands[1].data), (out._operands[1], self.data)]
+        return out
+
+    def __add__(self, other: Any) -> Any:
+        out = super().__add__(other)
+        out.links = tuple((operand, 1.0) for operand in out._operands)
+        return out
+
+    def tape(self) -> list[Any]:
+        return [*dict.fromkeys([*nodes_of(self), self])]
+
+    def backward(self) -> None:
+        self.grad = 1.0
+        for node in reversed(self.tape()):
+            for operand, factor in node.links:
+                operand.grad += factor * node.grad
+
+
+class One(Linked):
+    """The factor comes first, and a list is a link."""
+
+    def backward(self) -> None:
+        self.grad = 1.0
+        for node in reversed(self.tape()):
+            for factor, operand in [[link[1], link[0]] for link in node.links]:
+                operand.grad += node.grad * factor
+
+
+class Single(Linked):
+    """Each contribution by itself, as the loop does more."""
+
+    def backward(self) -> None:
+        self.grad, self.count = 1.0, 0
+        for node in reversed(self.tape()):
+            for operand, factor in node.links:
+                operand.grad += factor * node.grad
+                self.count += 1
+
+
+class Read(Linked):
+    """The last factor is read behind the loop."""
+
+    last = 0.0
+
+    def backward(self) -> None:
+        self.grad = 1.0
+        for node in reversed(self.tape()):
+            for operand, factor in node.links:
+                operand.grad += factor * node.grad
+            if node.links:
+                self.last = factor
+
+
+class Once(Linked):
+    """What gives the links can be gone through once."""
+
+    def backward(self) -> None:
+        self.grad = 1.0
+        for node in reversed(self.tape()):
+            for operand, factor in iter(node.links):
+                operand.grad += factor * node.grad
+
+
+def linked(kind: Any) -> list[Any]:
+    a, b, c = (kind(number) for number in (0.5, -1.25, 0.75))
+    d = a * b
+    e = d + c
+    return [a, b, c, d, e, e * e, e * e + d]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told_by"), [(Linked, {"**"}), (One, {"rr"}), (Single, {"*"}), (Read, {"*"}), (Once, {"*"})]
+)
+def test_30_links(kind: Any, told_by: set[str], calls: list[str]) -> None:
+    """The same edges, whether they are told or not, and what else the loop does is done."""
+    first, second = both(kind, linked)
+    assert first == second
+    assert set(calls) == told_by
+    things = linked(kind)
+    rewritten(kind, things[-1].backward)
+    expected = linked(kind)
+    expected[-1].backward()
+    assert [(t.grad, getattr(t, "count", 0), getattr(t, "last", 0)) for t in things] == [
+        (t.grad, getattr(t, "count", 0), getattr(t, "last", 0)) for t in expected
+    ]
