@@ -7,6 +7,7 @@
 3. Repeat the records for each of the objects, with the operands from the columns, and assign what was kept.  The
    records are those that the loop would have appended, in the same order.
 4. Run the body once more with the last object, as it is, so that all names have the contents that they have in Python.
+5. Where numbers of different kinds lie one after the other, the objects of each kind are a loop of their own.
 
 Where the records turn out to be of another form, they are taken back, and the loop runs as it is written.
 """
@@ -47,6 +48,17 @@ class Unusual(Exception):
     """Something is not as it usually is."""
 
 
+class Uneven(Unusual):
+    """The numbers of some objects are of other kinds than those of others.
+
+    Attributes:
+        cuts: where another kind begins, also at the first object, and the end.
+    """
+
+    def __init__(self, cuts: list[int]) -> None:
+        self.cuts = cuts
+
+
 class UniformLoops:
     """Records uniform loops of one trace.
 
@@ -64,9 +76,49 @@ class UniformLoops:
         """What the loop runs through; None if it has to run as it is written."""
         try:
             loop = _Loop(self, how, iterables, use, captured)
+        except Uneven as found:
+            return self._one_by_one(found.cuts, how, iterables, use, captured)
         except Unusual:
             return None
         return loop.items()
+
+    def _one_by_one(
+        self, cuts: list[int], how: str, iterables: Sequence[Any], use: Use, captured: Sequence[Callable[[], Any]]
+    ) -> Iterator[Any]:
+        """The same where it is several loops, one after the other."""
+        for first, last in zip(cuts, cuts[1:]):
+            try:
+                loop = _Loop(self, how, iterables, use, captured, (first, last))
+            except Unusual as found:
+                finer = found.cuts if isinstance(found, Uneven) else []
+                if len(finer) > 2:
+                    yield from self._one_by_one([first + cut for cut in finer], how, iterables, use, captured)
+                else:
+                    rows = rows_of(how, iterables, first, last)
+                    yield from rows[0] if len(rows) == 1 else zip(*rows)
+            else:
+                yield from loop.items()
+
+
+def rows_of(how: str, iterables: Sequence[Any], first: int, last: int | None) -> list[Sequence[Any]]:
+    """What each name of a loop runs through.
+
+    Args:
+        first, last: the first object, and the end.
+
+    Raises:
+        Unusual: that cannot be told before.
+    """
+    if how == "range":
+        if type(iterables[0]) is not int:
+            raise Unusual
+        return [range(iterables[0])[first:last]]
+    if any(type(one) not in (list, tuple, TracedArray) for one in iterables):
+        raise Unusual
+    iterables = [list(one) if type(one) is TracedArray else one for one in iterables]
+    end = min(map(len, iterables)) if last is None else last
+    rows = [one if not first and len(one) == end else one[first:end] for one in iterables]
+    return [range(first, end), *rows] if how == "enumerate" else rows
 
 
 class Each:
@@ -145,18 +197,30 @@ class _Kept:
 class _Loop:
     """One loop.
 
+    Args:
+        part: the first object and the end; None for all objects.
+
     Raises:
         Unusual: it has to run as it is written.
     """
 
     def __init__(
-        self, loops: UniformLoops, how: str, iterables: Sequence[Any], use: Use, captured: Sequence[Callable[[], Any]]
+        self,
+        loops: UniformLoops,
+        how: str,
+        iterables: Sequence[Any],
+        use: Use,
+        captured: Sequence[Callable[[], Any]],
+        part: tuple[int, int | None] = (0, None),
     ) -> None:
         self._loops, self._recorder, self._types, self._blocks = loops, loops.recorder, loops.types, loops.blocks
         self._numbers = frozenset({loops.types.number, loops.leaf_class})
         self._use = use
-        self._all = self._rows(how, iterables)
+        self._all = rows_of(how, iterables, *part)
+        if len(self._all[0]) < _FEWEST:
+            raise Unusual
         self._count = len(self._all[0]) - 1
+        self._first = part[0]
         self._columns: list[array[int]] = []
         self._kept: list[_Kept] = []
         self._captured = self._contents(captured)
@@ -165,24 +229,6 @@ class _Loop:
         self._stand_ins = tuple(map(self._stand_in, range(len(use.roles))))
 
     # ---- 1: is everything as usual? -----------------------------------------------------------------
-
-    def _rows(self, how: str, iterables: Sequence[Any]) -> list[Sequence[Any]]:
-        """What each name of the loop runs through."""
-        if how == "range":
-            if type(iterables[0]) is not int:
-                raise Unusual
-            rows: list[Sequence[Any]] = [range(iterables[0])]
-        else:
-            if any(type(one) not in (list, tuple, TracedArray) for one in iterables):
-                raise Unusual
-            iterables = [list(one) if type(one) is TracedArray else one for one in iterables]
-            count = min(map(len, iterables))
-            rows = [one if len(one) == count else one[:count] for one in iterables]
-            if how == "enumerate":
-                rows = [range(count), *rows]
-        if len(rows[0]) < _FEWEST:
-            raise Unusual
-        return rows
 
     def _contents(self, captured: Sequence[Callable[[], Any]]) -> list[Any]:
         try:
@@ -215,7 +261,7 @@ class _Loop:
         lists = [self._captured[number] for number, _, _ in self._use.elements]
         if len({id(one) for one in lists}) != len(lists):
             raise Unusual
-        if any(type(one) not in (list, State) or len(one) <= self._count for one in lists):
+        if any(type(one) not in (list, State) or len(one) <= self._first + self._count for one in lists):
             raise Unusual
 
     # ---- 2: stand-ins -----------------------------------------------------------------------------------
@@ -240,7 +286,11 @@ class _Loop:
     def _number(self, numbers: Sequence[Any]) -> Any:
         """A number that stands for one of each."""
         if not self._numbers.issuperset(map(type, numbers)):
-            raise Unusual
+            kinds = [type(number) in self._numbers for number in numbers]
+            cuts = [k for k, (one, other) in enumerate(zip(kinds, kinds[1:]), 1) if one is not other]
+            if len(cuts) > len(kinds) // _FEWEST or not any(kinds):
+                raise Unusual
+            raise Uneven([0, *cuts, len(kinds) + 1])
         return self._types.number_at(self._column(map(_leaf_of, numbers)), False)
 
     def _attribute(self, things: Sequence[Any], name: str, is_read: bool, is_written: bool) -> _Memory | _Kept:
@@ -271,12 +321,13 @@ class _Loop:
     def _element(self, number: int, is_read: bool, is_written: bool) -> _Memory | _Kept:
         container = self._captured[number]
         if type(container) is State:
-            first = self._recorder.state(container)
-            return self._memory(range(first, first - self._count, -1))
-        numbers = container[: self._count] if is_read else []
+            leaf = self._recorder.state(container) - self._first
+            return self._memory(range(leaf, leaf - self._count, -1))
+        first, last = self._first, self._first + self._count
+        numbers = container[first:last] if is_read else []
 
         def assign(new: Iterable[Any]) -> None:
-            container[: self._count] = new
+            container[first:last] = new
 
         return self._keep(numbers, is_read, assign)
 

@@ -135,6 +135,29 @@ UNIFORM = {
     "a condition": ("ps = made(Number)", "for p in ps: p.data = p.data + (rate if p.grad > 0 else -rate)"),
     "an int": ("ps = made(Number)", "for p in ps: p.data = (t * 2 + 1) * p.data - t"),
     "copies": ("ps = made(Slotted); qs = made(Slotted)", "for p, q in zip(ps, qs): q.data = p.data"),
+    "ints among floats": (
+        "ps = [p for _ in range(4) for p in made(Number)]; m = spread(60, 0.5); v = mgjit.zeros(56)\n"
+        "for p in ps[20:26]: p.grad = 2",
+        """
+        for i, p in enumerate(ps):
+            m[i] = 0.5 * m[i] + p.grad * rate
+            v[i] = v[i] + p.grad * p.grad
+            p.data -= m[i] * v[i]
+            p.grad = 0
+        result = p.data + m[i] + i
+    """,
+    ),
+    "ints in several places": (
+        "ps = [p for _ in range(4) for p in made(Slotted)]; qs = [p for _ in range(4) for p in made(Number)]\n"
+        "for p in ps[30:50]: p.grad = 1\nfor q in qs[:16]: q.data = 3",
+        """
+        for p, q in zip(ps, qs):
+            p.data = p.data - rate * p.grad * q.data
+            q.data = q.data + t
+            p.grad = p.data
+        result = p.data + q.data
+    """,
+    ),
     "a product with one": ("ps = made(Number)", "for p in ps: p.data = p.data * 1.0 - 0.0 + rate"),
 }
 
