@@ -52,8 +52,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command of `argv`; the exit code is 0 for success, 1 for a finding, 2 for an error."""
-    arguments = build_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
+        if words[:1] == ["run"]:
+            return run.main(words[1:])
+        arguments = build_parser().parse_args(words)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code

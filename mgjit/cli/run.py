@@ -4,6 +4,7 @@
     python -m mgjit run --explain train.py            says afterwards, on stderr, what became of each loop
     python -m mgjit run --report out.html train.py    writes a page: the time of each line, and what became of it
     python -m mgjit run --loop train.py:40 train.py   the loop at line 40, and no other
+    python -m mgjit run -m package.train              as `python -m package.train`; also `-c CODE`, and `-` for stdin
 
 Output, numbers, files, tracebacks and the exit code are those of `python train.py`.
 """
@@ -27,7 +28,10 @@ SUMMARY = "run a script that knows nothing of mgjit: its training loops become c
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    parser.usage = "%(prog)s [-h] [--loop FILE:LINE] [--eager] [--explain] [--report FILE] script.py [arguments]"
+    parser.usage = (
+        "%(prog)s [-h] [--loop FILE:LINE] [--eager] [--explain] [--report FILE]\n"
+        "                            {script.py | -m MODULE | -c CODE | -} [arguments]"
+    )
     parser.add_argument(
         "--loop",
         action="append",
@@ -37,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--eager", action="store_true", help="try steps at once, however short a loop seems to be")
     parser.add_argument("--explain", action="store_true", help="say on stderr, at the end, what became of each loop")
     parser.add_argument("--report", metavar="FILE", help="write a page about the steps, with the time of each line")
-    parser.add_argument("script", help="the script")
+    parser.add_argument("script", help="the script; or `-m` and a module, `-c` and a text, `-` for standard input")
     parser.add_argument("arguments", nargs="...", help="its own arguments")
 
 
-def run(arguments: argparse.Namespace | SimpleNamespace) -> int:
-    """Run the script; returns its exit code."""
+def run(arguments: argparse.Namespace | SimpleNamespace, kind: str = "") -> int:
+    """Run the script, or what else `kind` says (script/start.py); returns its exit code."""
     from mgjit.script.load import INTERRUPTED, end_by_interruption, run_script
     from mgjit.script.report import Report
     from mgjit.script.section import Watching
@@ -50,7 +54,7 @@ def run(arguments: argparse.Namespace | SimpleNamespace) -> int:
     report = Report()
     try:
         lines = _lines(arguments.loop)
-        if not os.path.isfile(arguments.script):
+        if not kind and not os.path.isfile(arguments.script):
             print(f"mgjit: can't open file {arguments.script!r}: no such file", file=sys.stderr)
             return 2
     except ValueError as error:
@@ -58,7 +62,7 @@ def run(arguments: argparse.Namespace | SimpleNamespace) -> int:
         return 2
     Watching.is_eager = arguments.eager
     try:
-        code = run_script(arguments.script, arguments.arguments, lines, report)
+        code = run_script(arguments.script, arguments.arguments, lines, report, kind)
     finally:
         if arguments.explain:
             with contextlib.suppress(Exception):  # the script may have closed either
@@ -97,11 +101,15 @@ def _lines(loops: list[str] | None) -> dict[str, list[int]] | None:
 
 def main(words: list[str]) -> int:
     """`python -m mgjit run`, without the other commands; and without a parser where nothing but flags are in front."""
-    flags = [word[2:] for word in words[: next((k for k, word in enumerate(words) if word not in _FLAGS), 0)]]
-    if words[len(flags) :] and not words[len(flags)].startswith("-"):
-        script, *others = words[len(flags) :]
-        chosen = {flag[2:]: flag[2:] in flags for flag in _FLAGS}
-        return run(SimpleNamespace(script=script, arguments=others, loop=None, report=None, **chosen))
+    count = _ours(words)
+    ours, kind, others = words[:count], "", words[count:]
+    if others[:1] == ["-"] or (others[:1] in (["-m"], ["-c"]) and len(others) > 1):
+        kind, others = others[0], others if others[0] == "-" else others[1:]
+    is_named = bool(others) and (kind != "" or not others[0].startswith("-"))
+    if is_named and not set(ours).difference(_FLAGS):
+        script, *others = others
+        chosen = {flag[2:]: flag in ours for flag in _FLAGS}
+        return run(SimpleNamespace(script=script, arguments=others, loop=None, report=None, **chosen), kind)
     import argparse
 
     from mgjit.cli.text import program
@@ -110,4 +118,16 @@ def main(words: list[str]) -> int:
         prog=f"{program()} run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_arguments(parser)
+    if kind:
+        parsed = parser.parse_args([*ours, "script"])
+        parsed.script, *parsed.arguments = others
+        return run(parsed, kind)
     return run(parser.parse_args(words))
+
+
+def _ours(words: list[str]) -> int:
+    """How many words are options of this command, in front of what is to be run."""
+    count = 0
+    while count < len(words) and words[count].startswith("--"):
+        count += 2 if words[count] in ("--loop", "--report") else 1
+    return min(count, len(words))

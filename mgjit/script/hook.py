@@ -25,11 +25,14 @@ class Hook:
 
     Args:
         folder: where they are. lines: of the loops that the user has named, by file; None for a search.
-        report: gets what becomes of each loop.
+        report: gets what becomes of each loop. main: the module that `-m` names.
     """
 
-    def __init__(self, folder: str, lines: dict[str, list[int]] | None, report: Report) -> None:
+    def __init__(
+        self, folder: str, lines: dict[str, list[int]] | None, report: Report, main: str | None = None
+    ) -> None:
         self._folder, self._lines, self._report = os.path.realpath(folder) + os.sep, lines, report
+        self._main = (main, f"{main}.__main__")
 
     def install(self) -> None:
         """Let it find modules from now on."""
@@ -47,14 +50,16 @@ class Hook:
             or any(part in _INSTALLED for part in place.split(os.sep))
         ):
             return None
-        spec.loader = _Loader(spec.loader.name, spec.loader.path, self._lines, self._report)
+        spec.loader = _Loader(spec.loader.name, spec.loader.path, self._lines, self._report, name in self._main)
         return spec
 
 
 class _Loader(SourceFileLoader):
-    def __init__(self, name: str, path: str, lines: dict[str, list[int]] | None, report: Report) -> None:
+    def __init__(
+        self, name: str, path: str, lines: dict[str, list[int]] | None, report: Report, may_be_main: bool
+    ) -> None:
         super().__init__(name, path)
-        self._lines, self._report = lines, report
+        self._lines, self._report, self._may_be_main = lines, report, may_be_main
         self._has_run = False
 
     def get_code(self, fullname: str) -> CodeType | None:
@@ -64,7 +69,11 @@ class _Loader(SourceFileLoader):
         """
         code = super().get_code(fullname)  # also keeps the plain code, and complains as always
         module = sys.modules.get(fullname)
-        if code is None or module is None or getattr(module.__spec__, "loader", None) is not self or self._has_run:
+        if module is None and self._may_be_main:  # `-m` asks for the code of what is not imported
+            module = sys.modules["__main__"]
+        elif getattr(getattr(module, "__spec__", None), "loader", None) is not self:
+            module = None
+        if code is None or module is None or self._has_run:
             return code
         from .load import prepared
 

@@ -1,7 +1,6 @@
-"""Run a script as `python script.py` would, with training loops that try compiled steps.
+"""Run a program as Python would, with training loops that try compiled steps.
 
-1. The script is the module `__main__`, with the variables that Python gives it; `sys.argv` and `sys.path` are those of
-   `python script.py`.
+1. It is the module `__main__`, with the variables, `sys.argv` and `sys.path` that Python gives it (start.py).
 2. Modules that it imports from its own folder are rewritten, too (hook.py).
 3. Nothing is rewritten where a file of that folder has the name of a module that mgjit may import while the script
    runs: the file would be loaded instead.
@@ -11,17 +10,17 @@
 from __future__ import annotations
 
 import atexit
-import builtins
 import gc
 import os
 import sys
-from importlib.machinery import SourceFileLoader, all_suffixes
-from types import CodeType, ModuleType, TracebackType
+from importlib.machinery import all_suffixes
+from types import CodeType, TracebackType
 
 from .hook import Hook
 from .purse import PURSE
 from .rewrite import rewritten
 from .section import sections_of
+from .start import MODULE, started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +33,13 @@ if TYPE_CHECKING:
 INTERRUPTED = -2
 
 
-def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | None, report: Report) -> int:
-    """Run a script; returns its exit code, or `INTERRUPTED` after an interruption that has been shown.
+def run_script(
+    target: str, arguments: list[str], lines: dict[str, list[int]] | None, report: Report, kind: str = ""
+) -> int:
+    """Run a program; returns its exit code, or `INTERRUPTED` after an interruption that has been shown.
 
     Args:
-        path: of the script. arguments: its own.
+        target, arguments, kind: as of `started`: a script, if nothing else is said.
         lines: of the loops that the user has named, by file; None for a search.
         report: gets what becomes of each loop.
 
@@ -47,38 +48,30 @@ def run_script(path: str, arguments: list[str], lines: dict[str, list[int]] | No
         SystemExit: the script ends itself.
     """
     PURSE.start()
-    with open(path, "rb") as file:
-        source = file.read()
-    sys.argv = [path, *arguments]
-    if not os.path.isabs(path):  # as Python does: `..` stays
-        path = os.path.join(os.getcwd(), path[2:] if path.startswith(f".{os.sep}") else path)
-    module = ModuleType("__main__")
-    vars(module).update(
-        __file__=path, __builtins__=builtins, __loader__=SourceFileLoader("__main__", path), __package__=None,
-        __cached__=None, __spec__=None, __annotations__={},
-    )  # fmt: skip
-    folder = os.path.dirname(os.path.realpath(path))
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path.insert(0, folder)
-    sys.modules["__main__"] = module
-    shadows = [] if _is_disabled() else _shadows(folder)
+    start = started(kind, target, arguments)
+    namespace, shadows = vars(start.main), [] if _is_disabled() else _shadows(start.folder)
     try:
-        code = compile(source, path, "exec", dont_inherit=True)
+        code = None if start.source is None else compile(start.source, start.filename, "exec", dont_inherit=True)
         if _is_disabled():
-            report.defects.append(f"{path}: runs as it stands, since MGJIT_DISABLE is set")
+            report.defects.append(f"{start.filename}: runs as it stands, since MGJIT_DISABLE is set")
         elif shadows:
             report.defects.append(
-                f"{path}: runs as it stands, since mgjit imports modules called {', '.join(shadows)}, and would get "
-                "those of its folder. Rename them."
+                f"{start.filename}: runs as it stands, since mgjit imports modules called {', '.join(shadows)}, and "
+                "would get those of its folder. Rename them."
             )
         else:
-            Hook(folder, lines, report).install()
-            code = prepared(code, source, vars(module), lines, report)
-        del source
+            Hook(start.folder, lines, report, target if kind == MODULE else None).install()
+            if code is not None and start.source is not None:
+                code = prepared(code, start.source, namespace, lines, report)
         if hasattr(gc, "freeze"):  # what mgjit has loaded would make each collection of cycles slower
             gc.freeze()
             atexit.register(_let_go, report)  # after all that the script registers
-        exec(code, vars(module))  # noqa: S102 - it is the user's program
+        if code is None:
+            import runpy
+
+            runpy._run_module_as_main(target)  # type: ignore[attr-defined]  # what `python -m` itself runs
+        else:
+            exec(code, namespace)  # noqa: S102 - it is the user's program
     except SystemExit:
         raise
     except BaseException as error:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _OFF = re.compile(r"#\s*mgjit:\s*off\b")
 #: The modules of the program that use mgjit themselves.
 own_steps: list[str] = []
+#: The texts of programs that are in no file, by what tracebacks call them.
+texts: dict[str, str] = {}
 #: The code of functions as they stand, by the code with sections: a trace follows their text, which has none.
 plain_codes: dict[CodeType, CodeType] = {}
 

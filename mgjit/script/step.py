@@ -42,10 +42,10 @@ from ..tracing.record.current import current_recorder
 from ..tracing.record.hazards import as_number
 from ..tracing.source import text
 from ..tracing.source.effects import without_effects
-from .rewrite import StepSource, own_steps, plain_codes
+from .rewrite import StepSource, own_steps, plain_codes, texts
 from .running import inert
 
-text.written_as = plain_codes
+text.written_as, text.without_file = plain_codes, texts
 #: Stands for the results of a call that has to be made in Python.
 NOTHING = object()
 #: Where iterations take so many seconds, a full garbage collection takes little beside the trace of one.

@@ -142,6 +142,29 @@ def test_a_relative_path(tmp_path: Path) -> None:
     assert (plain.out, plain.err) == tuple(text.replace("two", "one") for text in (run.out, run.err))
 
 
+@pytest.mark.parametrize("words", [["-m", "pkg", "--a"], ["-m", "pkg.no"], ["-c"], ["-", "x"]])
+def test_modules_and_texts(words: list[str], tmp_path: Path) -> None:
+    """What a program is started as makes no difference: its variables, arguments and tracebacks are its own."""
+    text = (SCRIPTS / "module_loop.py").read_text().replace("for step in range(steps)", "for step in range(12)")
+    text = text.replace("if len(sys.argv) > 1 else", "if not sys.argv else")
+    text += "print(sys.argv, sys.path[0], __name__, __package__)\n[][0]\n"
+    found = []
+    for name, ours in (("plain", []), ("run", ["-m", "mgjit", "run", "--explain", "--eager"])):
+        place = tmp_path / name
+        (place / "pkg").mkdir(parents=True)
+        (place / "pkg" / "__main__.py").write_text(text)
+        command = [sys.executable, *ours, *words, *([text] if words == ["-c"] else [])]
+        settings = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{SCRIPTS}", "PYTHONDONTWRITEBYTECODE": "1"}
+        settings.update({"MGJIT_BACKGROUND": "0"}, **({"MGJIT_CC": "tcc"} if shutil.which("tcc") else {}))
+        ended = subprocess.run(
+            command, cwd=place, env=settings, input=text, text=True, capture_output=True, check=False
+        )
+        found.append([one.replace(str(place), "") for one in (ended.stdout, ended.stderr)])
+    assert found[1][0] == found[0][0]
+    assert found[0][1] in found[1][1]
+    assert ("are a step: 11 compiled calls" in found[1][1]) == (words != ["-m", "pkg.no"])
+
+
 def test_no_such_script(tmp_path: Path) -> None:
     found = seen(tmp_path / "run", ["-m", "mgjit", "run", "nothing.py"])
     assert found.code == 2

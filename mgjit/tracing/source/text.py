@@ -1,6 +1,6 @@
 """Find the source text that a function was compiled from, and prove that it is the right one.
 
-1. `linecache` has the lines of files, archives, doctests, notebook cells and the REPL.
+1. `linecache` has the lines of files, archives, doctests, notebook cells and the REPL; `mgjit run` those of a text.
 2. Only the statement at the top level that contains the function is kept, without the other methods of its class,
    because compiling the rest would only take time.
 3. What is kept is compiled again.  One function in it must have the same code, instruction for instruction; otherwise
@@ -56,7 +56,7 @@ def _lines_of(function: FunctionType) -> str:
     """The lines of a function's file; in an archive, they come from the module's loader."""
     filename = function.__code__.co_filename
     try:
-        lines = "".join(linecache.getlines(filename, function.__globals__))
+        lines = without_file.get(filename) or "".join(linecache.getlines(filename, function.__globals__))
     except Exception:  # raised by the loader
         return ""
     if _texts.get(filename) != lines:
@@ -195,6 +195,8 @@ def first_line(node: Any) -> int:
 
 #: What functions were compiled to that have been changed since, by the code that they have now.
 written_as: dict[CodeType, CodeType] = {}
+#: Texts that are in no file, by what their code calls it.
+without_file: dict[str, str] = {}
 _COMPARED = ("co_code", "co_name", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_flags")
 
 
