@@ -136,8 +136,9 @@ def fast_call(
         enter, block = library.caller("mgjit_short_call", True), kernel.call_block(turn.gate, counter, own)
     times = guard.times, guard.pace.next
     by_c = quick_call(
-        writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate, own
-    )
+        writer, of_guard, made, of_condition, namespace, enter, block, tracing, siblings, times, turn.gate, own,
+        None if kernel.verdict < 0 else Undo(kernel).in_c(counter),
+    )  # fmt: skip
     return by_c or made
 
 
@@ -159,7 +160,7 @@ def is_short(kernel: Kernel, turn: Turn) -> bool:
 
 def _is_quick(kernel: Kernel, turn: Turn) -> bool:
     """Whether quick calls copy all that there is to copy, and make the result."""
-    can_be = vectorcall.extension.is_possible and kernel.verdict < 0 and result_in_c(kernel) is not None
+    can_be = vectorcall.extension.is_possible and result_in_c(kernel) is not None
     return can_be and _is_brief(kernel, turn) and described(kernel.copies) is not None
 
 

@@ -6,6 +6,9 @@ gradients and state, and the states of the generators that it has drawn from, ar
 
 from __future__ import annotations
 
+import ctypes
+import struct
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..base.interruption import with_cleanup
@@ -39,7 +42,7 @@ class Undo:
         slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in _WRITTEN and len(kernel.buffers[k])]
         views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
         self._pairs = [(memoryview(bytearray(len(view))), view) for view in views]
-        self._draws = kernel.draws
+        self._draws, self._verdict = kernel.draws, kernel.verdict
         self._drawn: list[Any] = []
 
     def save(self) -> None:
@@ -55,6 +58,14 @@ class Undo:
             view[:] = saved
         if self._draws is not None:
             self._draws.restore(self._drawn)
+
+    def in_c(self, counter: array[int]) -> tuple[Any, ...]:
+        """What a quick call in C takes, to undo a call that has been counted: addresses, and what keeps them valid."""
+        exported = [ctypes.c_char.from_buffer(view) for pair in self._pairs for view in pair]
+        addresses = iter(map(ctypes.addressof, exported))
+        triples = [(saved, view, len(pair[0])) for pair, saved, view in zip(self._pairs, addresses, addresses)]
+        packed = struct.pack(f"{3 * len(triples)}N", *chain.from_iterable(triples))
+        return self._verdict, counter.buffer_info()[0], packed, UNDONE, (self, exported, counter)
 
     def of_counted(self, counter: array[int]) -> Callable[[], object]:
         """A function that undoes a call that has been counted; it returns UNDONE."""

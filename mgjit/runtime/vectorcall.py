@@ -179,6 +179,7 @@ def quick_call(
     times: tuple[array[float], array[float]],
     gate: array[int],
     outputs: array[float],
+    undo: tuple[Any, ...] | None,
 ) -> Callable[..., Any] | None:
     """A callable for a kernel; None where its calls are of another kind.
 
@@ -195,6 +196,7 @@ def quick_call(
         times: of the guard and its pace, when there is something to look at.
         gate: of the step: closed while a call is under way that may be interrupted.
         outputs: of these calls alone.
+        undo: how calls are undone for which one of the outputs is not 0.0 (`Undo.in_c`).
     """
     kernel = writer.kernel
     arguments, result, places = _arguments(writer), result_in_c(kernel), described(kernel.copies)
@@ -221,7 +223,7 @@ def quick_call(
     parts = general, tuple(facts), tracing, asked, look, made, kept, siblings
     addresses = address, *(0 if each is None else each.buffer_info()[0] for each in (*times, state, gate, outputs))
     numbers = float(block.location()), len(kernel.plan.buffers), int(kernel.plan.precision is not FLOAT64)
-    return extension.make((*parts, *addresses, *numbers, form, owed, places, tuple(arguments)))
+    return extension.make((*parts, *addresses, *numbers, form, owed, places, tuple(arguments), undo))
 
 
 def result_in_c(kernel: Kernel) -> tuple[str, tuple[Any, ...]] | None:

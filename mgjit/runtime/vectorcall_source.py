@@ -46,6 +46,13 @@ typedef struct {
     Py_buffer view[MOST_BUFFERS];
 } Taken;
 
+/* What a call has to undo where output `verdict` is not 0.0: it returns `undone` then, and was not counted. */
+typedef struct {
+    long verdict; /* -1 where nothing is undone */
+    long long *counter;
+    PyObject *saved, *undone, *kept; /* `saved`: addresses of a copy and of its original, and their length, each */
+} Undo;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -58,6 +65,7 @@ typedef struct {
     long counted, left;
     PyObject *general, *facts, *nothing, *rest, *look, *parts, *kept, *siblings;
     Copies copies;
+    Undo undo;
     const double *outputs;
     int form; /* of the result: 'o' the only one of `parts`, 't' a tuple of them, 'l' a list */
     Argument arguments[MOST];
@@ -320,12 +328,20 @@ static int takes(Call *call, PyObject *const *given, Py_ssize_t count, Taken *ta
     return is_taken;
 }
 
+/* Copy what a call may have to undo, or copy it back. */
+static void save(const Undo *undo, int is_back)
+{
+    size_t *triple = (size_t *)PyBytes_AS_STRING(undo->saved);
+    for (Py_ssize_t k = 0; k < PyBytes_GET_SIZE(undo->saved); k += 3 * (Py_ssize_t)sizeof(size_t), triple += 3)
+        memcpy((void *)triple[is_back], (const void *)triple[!is_back], triple[2]);
+}
+
 /* A call as it was traced; NULL without an error if it is none, and then nothing was done. */
 static PyObject *quickly(Call *call, PyObject *const *given, const Taken *taken)
 {
     union { double number; unsigned long long bits; } result;
     Copies *copies = &call->copies;
-    int is_done = 1;
+    int is_done = 1, is_undone = 0;
     if (holds(call) <= 0) return NULL;
     if (copies->count) {
         if (copies->is_busy) return NULL;
@@ -333,12 +349,22 @@ static PyObject *quickly(Call *call, PyObject *const *given, const Taken *taken)
         is_done = fill(copies, given, call->count) > 0;
     }
     if (is_done) {
+        if (call->undo.verdict >= 0) save(&call->undo, 0);
         result.number = run(call, taken);
         is_done = result.bits >> 52 != 0xfff || !(result.bits << 12);
+        is_undone = is_done && call->undo.verdict >= 0 && call->outputs[call->undo.verdict] != 0.0;
+        if (is_undone) {
+            save(&call->undo, 1);
+            --*call->undo.counter;
+        }
     }
     if (copies->count) {
-        is_done = is_done && show(copies) >= 0;
+        is_done = is_done && (is_undone || show(copies) >= 0);
         forget(copies);
+    }
+    if (is_undone) {
+        Py_INCREF(call->undo.undone);
+        return call->undo.undone;
     }
     return is_done ? result_of(call, result.number) : NULL;
 }
@@ -380,6 +406,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     EACH(DO)
 #undef DO
     for (Py_ssize_t k = 0; k < call->count; k++) Py_VISIT(call->arguments[k].thing);
+    Py_VISIT(call->undo.kept);
     Py_VISIT(Py_TYPE(self));
     return 0;
 }
@@ -391,6 +418,9 @@ static int clear(PyObject *self)
     EACH(DO)
 #undef DO
     for (Py_ssize_t k = 0; k < call->count; k++) Py_CLEAR(call->arguments[k].thing);
+    Py_CLEAR(call->undo.saved);
+    Py_CLEAR(call->undo.undone);
+    Py_CLEAR(call->undo.kept);
     call->copies.count = 0;
     PyMem_Free(call->copies.places);
     call->copies.places = NULL;
@@ -509,15 +539,15 @@ __attribute__((visibility("default"))) PyObject *mgjit_table(PyObject *given)
 
 __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *given)
 {
-    PyObject *general, *facts, *nothing, *rest, *look, *parts, *kept, *siblings, *owed, *places, *arguments;
-    unsigned long long enter, times, pause, state, gate, outputs;
+    PyObject *general, *facts, *nothing, *rest, *look, *parts, *kept, *siblings, *owed, *places, *arguments, *undo;
+    unsigned long long enter, times, pause, state, gate, outputs, counter;
     int form;
     double block;
     long pointers, is_single;
-    if (!PyArg_ParseTuple(given, "OOOOOO!OO!KKKKKKdllCO!O!O!", &general, &facts, &nothing, &rest, &look, &PyTuple_Type,
+    if (!PyArg_ParseTuple(given, "OOOOOO!OO!KKKKKKdllCO!O!O!O", &general, &facts, &nothing, &rest, &look, &PyTuple_Type,
                           &parts, &kept, &PyList_Type, &siblings, &enter, &times, &pause, &state, &gate, &outputs,
                           &block, &pointers, &is_single, &form, &PyList_Type, &owed, &PyTuple_Type, &places,
-                          &PyTuple_Type, &arguments))
+                          &PyTuple_Type, &arguments, &undo))
         return NULL;
     PyObject *type = PyType_FromSpec(&spec);
     if (type == NULL) return NULL;
@@ -539,6 +569,22 @@ __attribute__((visibility("default"))) PyObject *mgjit_quick_call(PyObject *give
 #define DO(name) call->name = given_or_null(name);
     EACH(DO)
 #undef DO
+    memset(&call->undo, 0, sizeof call->undo);
+    call->undo.verdict = -1;
+    if (undo != Py_None) {
+        Undo *one = &call->undo;
+        if (!PyArg_ParseTuple(undo, "lKO!OO", &one->verdict, &counter, &PyBytes_Type, &one->saved, &one->undone,
+                              &one->kept)) {
+            memset(one, 0, sizeof *one);
+            call->count = 0;
+            Py_DECREF(call);
+            return NULL;
+        }
+        one->counter = (long long *)(size_t)counter;
+        Py_INCREF(one->saved);
+        Py_INCREF(one->undone);
+        Py_INCREF(one->kept);
+    }
     call->form = form;
     call->outputs = (const double *)(size_t)outputs;
     memset(&call->copies, 0, sizeof call->copies);

@@ -54,6 +54,8 @@ _WORTH = 0.75
 _SLOW, _PLAIN, _UNDONE, FRUITLESS = 20, 64, 4, 3
 #: So many times in a row, as many calls have taken longer together.
 _COSTLY_WINDOWS = 3
+#: So many calls are not judged, unless they have lost so many seconds.
+_FIRST_CALLS, _LOST = 100, 0.02
 #: The part of the time of iterations that questions without a result may take, while there is no code.
 _ASKING, _MOST_UNASKED = 0.01, 1000
 #: Questions without a result, that compiled calls have not made up for, may take so many seconds, and such a part.
@@ -84,7 +86,7 @@ class Section(Counted):
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "frame", "goes_on", "inner",
-        "is_inside", "is_plain", "lengths", "namespace", "outer", "reason", "rounds", "slow", "source",
+        "is_inside", "is_plain", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow", "source",
         "start", "step", "trace_seconds", "vain", "within",
     )  # fmt: skip
 
@@ -100,7 +102,7 @@ class Section(Counted):
         self.is_inside = self.is_plain = self.goes_on = False
         self.lengths: dict[int, int] = {}
         self.frame = (0, 0)
-        self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = 0.0
+        self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = self.lost = 0.0
         self.calls_to_come = self.start = 0.0  # `start`: the iterations before this round
         self.rounds = 0  # how often its function has gone through it
         self.calls = self.slow = self.costly = self.failures = 0
@@ -442,17 +444,19 @@ class Trying(Section):
         if not is_loaded:
             _leave_out()
         self.step = made(self.source, self.namespace, self.allowed, self.calls_to_come)
-        PURSE.note(started - thread_time())
+        PURSE.note(-min(thread_time() - started, _LOADING))  # it may take longer where much else runs, as all does
         return self.step
 
     def _judge(self) -> None:
-        """Give up where compiled calls are not worth it; the first ones take longer.
+        """Give up where compiled calls are not worth it; the first ones take longer, until calls are quick.
 
         Some take very long, such as those that are compared with plain Python, or get better code.  What making
         parameters ordinary objects again takes counts as well.
         """
-        self.costly = self.costly + 1 if self.compiled > _SLOW * self.iteration else 0
-        if self.calls > _SLOW and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
+        lost = self.compiled - _SLOW * self.iteration
+        self.costly, self.lost = self.costly + 1 if lost > 0.0 else 0, max(0.0, self.lost + lost)
+        is_usual = self.calls > _FIRST_CALLS or self.lost > _LOST
+        if is_usual and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
             self.end("compiled calls took longer than Python")
         self.slow, self.compiled = 0, 0.0
 

@@ -17,8 +17,10 @@ import pytest
 
 import mgjit
 from mgjit import Value
+from mgjit.compiler.build.options import StepOptions
 from mgjit.errors import ArgumentValueError, IndexRangeError, MgjitError, PlainWarning
 from mgjit.runtime import fastcall, vectorcall
+from mgjit.script.step import OutlinedStep
 from mgjit.tracing.call.results import Result
 from tests.runtime.quick import entered, use_extension
 
@@ -400,3 +402,31 @@ def test_08_exceptions_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         step()
     assert w.data == 64.0
+
+
+def test_09_calls_that_are_undone() -> None:
+    """A call for which plain Python may raise an error changes nothing, and is not counted."""
+
+    def made(weights: list[float]) -> Any:
+        def step(x: float, scale: float) -> Any:
+            y = weights[0] * x / scale + weights[1]
+            weights[0] -= 0.01 * y * x
+            weights[1] -= 0.01 * y
+            return (y,)
+
+        return step
+
+    ours, theirs = [0.5, 0.25], [0.5, 0.25]
+    step, plain = OutlinedStep(made(ours), StepOptions(background=False, verify="never"), (True,), -1), made(theirs)
+    for k in range(60):
+        if k in (39, 59):
+            calls = step.stats.calls
+            assert type(step.__call__).__name__ == "QuickCall"
+            assert step.attempt((0.5, 0.0), 1e-4, 1.0) is step.nothing
+            assert (ours, step.stats.calls) == (theirs, calls)
+        found = step.attempt((0.1 * k, 2.0), 1e-4, 1.0)
+        if found is step.nothing:
+            found = made(ours)(0.1 * k, 2.0)
+        assert found == plain(0.1 * k, 2.0)
+        assert ours == theirs
+    assert step.undone == 2
