@@ -28,6 +28,7 @@ from .names import (
     walk,
 )
 from .records import field, record
+from .slices import slices_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class Outline:
         arguments, results: names.
         read_only_as_numbers: whether the other code may see the object of a result, or only numbers of it.
         shared: names of the module that the step assigns where functions read them.
-        attributes: the arguments that stand for attributes of an object, with all places where they are read.
+        attributes: the arguments that stand for attributes of an object, or for slices (slices.py), with all
+            places where they are read.
         leaving: how many of the last stops only count where objects are used; -1 where these cannot be left to Python.
         without_last: whether plain Python makes the last iteration, whose objects are used after the loop.
     """
@@ -79,7 +81,7 @@ class Outline:
     results: list[str] = field(default_factory=list)
     numbers_only: list[bool] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
-    attributes: dict[str, list[ast.Attribute]] = field(default_factory=dict)
+    attributes: dict[str, Sequence[ast.expr]] = field(default_factory=dict)
     leaving: int = -1
     without_last: bool = False
 
@@ -142,6 +144,10 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
         if found:
             outline.arguments.remove(name)
             outline.attributes.update(found)
+    taken = {node.id for node in nodes_of(candidate.tree) if isinstance(node, ast.Name)}
+    slices, gone = slices_of(statements, varying - assigned, taken)
+    outline.attributes.update(slices)
+    outline.arguments = [name for name in outline.arguments if name not in gone]
     is_notebook = is_module and used_later is not None
     as_objects = set() if is_notebook else _read_afterwards(outline, as_objects=True)
     as_objects |= set() if is_notebook else _objects_of_others(candidate, seen)

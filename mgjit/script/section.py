@@ -63,6 +63,8 @@ _IN_VAIN, _VAIN_PART = 0.05, 0.03
 _TOO_SHORT = "its iterations are too short to gain anything"
 _TOO_LONG = "its iterations are too long, or too few, for one step: what is inside of it is tried instead"
 _COSTLY = "traces of it, and calls without code, cost more than compiled calls have saved"
+#: Slices of these are taken for a step.
+_LISTS = frozenset({list, tuple})
 #: Lengths of these are read without running code of the program.
 _SIZED = (range, list, tuple, dict, str, set, frozenset, bytes)
 
@@ -86,7 +88,7 @@ class Section(Counted):
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "frame", "goes_on", "inner",
-        "is_inside", "is_plain", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow", "source",
+        "is_inside", "is_plain", "lacks", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow", "source",
         "start", "step", "trace_seconds", "vain", "within",
     )  # fmt: skip
 
@@ -99,7 +101,7 @@ class Section(Counted):
         self.outer: Section | None = None
         self.inner: list[Section] = []
         self.within: list[Section] = []
-        self.is_inside = self.is_plain = self.goes_on = False
+        self.is_inside = self.is_plain = self.goes_on = self.lacks = False
         self.lengths: dict[int, int] = {}
         self.frame = (0, 0)
         self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = self.lost = 0.0
@@ -175,6 +177,13 @@ class Section(Counted):
     def called(self, *arguments: Any) -> Sequence[Any]:
         """Try to make a call of the step; returns its results in a tuple, or an empty tuple."""
         return ()
+
+    def cut(self, things: Any, *ends: Any) -> Any:
+        """`things[start:end:by]`, which the step gets; where taking it could be noticed, or fails, there is no step."""
+        if type(things) in _LISTS and all(end is None or type(end) is int for end in ends) and ends[-1] != 0:
+            return things[slice(*ends)]
+        self.lacks = True
+        return None
 
     def noted(self, value: Any) -> Any:
         """Note that Python has evaluated an expression; returns its value."""
@@ -396,7 +405,11 @@ class Trying(Section):
             self.step.note_plain(seconds, found)
 
     def called(self, *arguments: Any) -> Sequence[Any]:
+        lacks, self.lacks = self.lacks, False
         if is_inert():
+            return ()
+        if lacks:
+            self.end("it takes a slice of something that is no list")
             return ()
         self._note_plain()
         comes_last(self)
@@ -455,8 +468,10 @@ class Trying(Section):
         """
         lost = self.compiled - _SLOW * self.iteration
         self.costly, self.lost = self.costly + 1 if lost > 0.0 else 0, max(0.0, self.lost + lost)
+        if self.calls == _SLOW:  # which load code, and generate functions
+            self.costly, self.lost = 0, 0.0
         is_usual = self.calls > _FIRST_CALLS or self.lost > _LOST
-        if is_usual and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
+        if is_usual and self.calls > _SLOW and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
             self.end("compiled calls took longer than Python")
         self.slow, self.compiled = 0, 0.0
 

@@ -31,6 +31,7 @@ import copy
 from collections.abc import Iterable, Sequence
 
 from .names import SCOPES, children, walk
+from .slices import taken_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,8 +128,11 @@ def _both(*tests: ast.expr) -> ast.expr:
     return ast.BoolOp(ast.And(), list(tests))
 
 
-def _attribute(like: ast.Attribute) -> ast.Attribute:
-    """A copy of `name.attribute`."""
+def _instead(like: ast.expr, number: int) -> ast.expr:
+    """A copy of `name.attribute`, or what takes a slice."""
+    if isinstance(like, ast.Subscript):
+        return taken_by(_method(number, "cut"), like)
+    assert isinstance(like, ast.Attribute)
     assert isinstance(like.value, ast.Name)
     return ast.copy_location(
         ast.Attribute(ast.copy_location(ast.Name(like.value.id, ast.Load()), like.value), like.attr, ast.Load()), like
@@ -142,7 +146,7 @@ def _replace(outline: Outline, number: int, instead: dict[int, ast.stmt]) -> Non
     start, end = block.index(instead.get(id(first), first)), block.index(instead.get(id(own[-1]), own[-1])) + 1
     plain = block[start:end]
     arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
-    arguments += [_attribute(places[0]) for places in outline.attributes.values()]
+    arguments += [_instead(places[0], number) for places in outline.attributes.values()]
     call = ast.Call(_method(number, "called"), arguments, [])
     asks = [_method(number, "on"), _asked(number, "due"), _method(number, "ready")]
     test = _both(*asks, *([_method(number, "goes_on")] if outline.without_last else []))
