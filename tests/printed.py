@@ -26,6 +26,7 @@ import mgjit
 from mgjit.compiler.codegen.c import emit_c
 from mgjit.compiler.codegen.layout import lay_out
 from mgjit.compiler.schedule import blocks, rotate
+from mgjit.compiler.simplify import late_gradients
 from mgjit.compiler.toolchain.target import Processor
 from mgjit.ir.printer import print_program
 from mgjit.ir.program import Program
@@ -36,6 +37,8 @@ DOCUMENTS = DOCS / "ir.md", DOCS / "passes.md", DOCS / "how-it-works" / "index.m
 PROCESSOR = Processor(lanes=4, registers=6)
 #: Statements in a block, in these examples.
 BLOCK_SIZE = 4
+#: Gradients that are worth being late, in these examples.
+LEAST_LATE = 40
 
 _BLOCK = re.compile(r"<!-- (?P<what>[a-z][^\n]*?) -->\n```(?:text|python|c)\n.*?```\n", re.DOTALL)
 _PROGRAM = re.compile(r"(?P<step>\w+) (?P<when>before|after) (?P<stage>[a-z ]+?)(?:: (?P<phase>\w+))?")
@@ -276,10 +279,14 @@ def program(step: str, stage: str) -> Program:
     with pytest.MonkeyPatch.context() as patch:
         if step == "odd":
             patch.setattr(blocks, "BLOCK_SIZE", BLOCK_SIZE)
+        if step == "online":
+            patch.setattr(late_gradients, "FEWEST", LEAST_LATE)
+            patch.setattr(late_gradients, "A_KEPT_NUMBER", 2)
         patch.setattr(rotate, "is_worth_it", lambda saved, scratch: step == "online" and saved > 0)
         return made.lower(
-            stage, laid_out=laid_out, processor=PROCESSOR, grads=stage not in ("gradients", "quotients", "rotate")
-        )
+            stage, laid_out=laid_out, processor=PROCESSOR,
+            grads=stage not in ("gradients", "quotients", "rotate") or (step, stage) == ("online", "gradients"),
+        )  # fmt: skip
 
 
 def in_c(step: str) -> str:

@@ -71,8 +71,8 @@ class Interpreter:
                 self.memory[one] = self.content(twin)
                 del self.memory[twin]
             self.memory.update(row)
-        self.execute(self.program.backward)
-        self.execute(self.program.update)
+        for _, nodes in self.program.phases[1:]:
+            self.execute(nodes)
 
     def _run_reordered(self, step: Row, rows: Sequence[Mapping[Array, MutableSequence[Any]]]) -> None:
         """A step for each row, while the elements of some arrays have another order."""

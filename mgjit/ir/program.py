@@ -314,6 +314,7 @@ class Program:
 
     Attributes:
         forward, backward, update: the three phases, executed in this order by a step.
+        gradients: what may be left until somebody looks at gradients; executed after all else, if nobody leaves it.
         separate: whether each phase is to be run by itself; otherwise only all of them are, one after the other, and
             what belongs to the update may be part of `backward`.
         constants: contents of the constant array.
@@ -336,11 +337,19 @@ class Program:
     is_straight: bool = False
     rotation: Rotation | None = None
     row: Row | None = None
+    gradients: list[Node] = field(default_factory=list)
 
     @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:
         """Name and nodes of each phase."""
-        return ("forward", self.forward), ("backward", self.backward), ("update", self.update)
+        phases = ("forward", self.forward), ("backward", self.backward), ("update", self.update)
+        return (*phases, ("gradients", self.gradients)) if self.gradients else phases
+
+    def regions_of_gradients(self) -> tuple[int, ...]:
+        """The regions of parameters whose gradients are read or written."""
+        every = [s for _, nodes in self.phases for s in statements(nodes)]
+        arrays = {array for s in every for array in (*arrays_read(s), *arrays_written(s)) if array.space == "gradient"}
+        return tuple(sorted({array.region for array in arrays}))
 
 
 # ---- traversal --------------------------------------------------------------------------------------

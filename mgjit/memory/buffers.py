@@ -83,9 +83,13 @@ class ParameterStorage:
 
     Attributes:
         is_shared: whether kernels of several steps work here.
+        has_homes: whether there are objects with homes here (live.py), which know the arrays themselves.
+        users, late: the kernels that work on the gradients, and what lets them be late (late.py); None at first.
     """
 
-    __slots__ = ("_numbers", "_user", "data", "grad", "is_shared", "layout", "precision", "size")
+    __slots__ = (
+        "_numbers", "_user", "data", "grad", "has_homes", "is_shared", "late", "layout", "precision", "size", "users",
+    )  # fmt: skip
 
     def __init__(self, n: int, precision: Precision = FLOAT64, layout: ParameterLayout | None = None) -> None:
         self.precision, self.size, self.layout = precision, n, layout
@@ -94,7 +98,14 @@ class ParameterStorage:
         self.grad = aligned_zeros(places, precision)
         self._numbers: dict[int, int] = {}
         self._user: Any = None
-        self.is_shared = False
+        self.is_shared = self.has_homes = False
+        self.late: Any = None
+        self.users: Any = None
+
+    def settle(self) -> None:
+        """Let no gradients be due that are late."""
+        if self.late is not None:
+            self.late.settle()
 
     def note_user(self, user: Any) -> None:
         """Note that a step has a kernel that works here; `is_shared` says whether several have."""
@@ -266,6 +277,7 @@ class Move:
         self._precision = precision
         bound = {kind: kind if kind._is_bound else bound_class(kind) for kind in kinds if kind is not Parameter}
         self._classes = list(map(bound.__getitem__, compress(types, of_values)))
+        self.storage.has_homes = bool(self._objects)
         self._moves = [move for thing, place in self._objects for move in thing.moves(self.storage, place)]
         self._states = states
         self._old_numbers = [state._buffer for state in states]

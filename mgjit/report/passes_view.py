@@ -38,6 +38,7 @@ PURPOSES = {
     "registers": "uses what the same iteration has just computed, across loops as well",
     "share": "computes common subexpressions once",
     "gradients": "with grads=False: forgets gradients that the step does not read",
+    "late gradients": "computes gradients from numbers that are kept, when somebody looks",
 }
 for _when in ("before", "after"):
     PURPOSES[f"registers {_when}"] = "uses what the same iteration has just computed, instead of memory"

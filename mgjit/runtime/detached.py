@@ -93,6 +93,8 @@ class _Group:
         Args:
             with_types: whether numbers are of numpy's types where they are so in plain Python.
         """
+        if self._is_value:
+            self._storage.settle()  # gradients that are late
         columns = zip(self._fields, self._memories, self._places, self._homes)
         written = [
             field.write_all(

@@ -27,6 +27,7 @@ from ..errors import IndexRangeError
 from ..ir import opcodes as ops
 from ..ir.trace import IndexCheck
 from ..memory.buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
+from ..memory.late import Late, late_gradients, use_gradients
 from ..tracing.call.node import Frame
 from ..tracing.call.objects import ObjectSlots
 from ..tracing.call.plan import ArgumentPlan
@@ -97,6 +98,7 @@ class Kernel:
         #: Whether a call has more to do than fill the frame.
         self.needs_accepting = bool(checks or plan.buffers or values is not None or objects or copies)
         self._drawn = drawn
+        self._late: Late | None = None
         self._scratch = SharedScratch() if scratch is None else scratch
         #: Better code that is being built (pending.py), or None.
         self.upgrade: Any = None
@@ -173,6 +175,11 @@ class Kernel:
         """Let the code work on the memory of this kernel."""
         self.code = code
         plan, parameters = self.plan, self.parameters
+        for region in code.gradients:
+            use_gradients(parameters[region], self)
+        self._late = None
+        # What gradients are computed from later stays there.
+        scratch = SharedScratch() if code.may_be_late else self._scratch
         memory: dict[str, Any] = {
             "parameter": [storage.data for storage in parameters],
             "gradient": [storage.grad for storage in parameters],
@@ -182,11 +189,10 @@ class Kernel:
             "constant": [code.constants],
             "table": [code.tables],
             "given": [code.given],
-            "scratch": [self._scratch.block(code.scratch_size, plan.precision)],
+            "scratch": [scratch.block(code.scratch_size, plan.precision)],
         }
         self._slots = {(slot.space, slot.region): number for number, slot in enumerate(code.slots)}
-        #: The buffer of each slot of the pointer block.
-        self.buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
+        self._buffers: list[Any] = [memory[slot.space][slot.region] for slot in code.slots]
         for buffer in self.buffers:
             use_huge_pages(buffer)
         self._buffer_slots = [self.slot("input", region) for region in range(1, len(plan.buffers) + 1)]
@@ -201,6 +207,17 @@ class Kernel:
             self._start_native(code.library)
         else:
             self._start_python()
+
+    @property
+    def buffers(self) -> list[Any]:
+        """The buffer of each slot of the pointer block."""
+        self.settle()
+        return self._buffers
+
+    def settle(self) -> None:
+        """Let no gradients be due that are late (memory/late.py)."""
+        if self._late is not None:
+            self._late.settle()
 
     def slot(self, space: str, region: int) -> int:
         """The number of the slot of a region of memory."""
@@ -227,12 +244,30 @@ class Kernel:
         Args:
             outputs: for the outputs of these calls alone; without it, they are those of all calls.
         """
-        block = self.pointer_block(more=2)
+        if self._late is None:
+            self._late = self._late_gradients()
+        block = self._block_of_calls(self._late)
         if outputs:
             block.set(self.slot("output", 0), outputs)
         block.set(len(self.buffers), gate)
         block.set(len(self.buffers) + 1, counter)
         return block
+
+    def _block_of_calls(self, late: Late | None) -> ffi.PointerBlock:
+        block = self.pointer_block(more=3)
+        if late is not None:
+            block.set(len(self.buffers) + 2, late.words)
+        return block
+
+    def _late_gradients(self) -> Late | None:
+        """What lets calls leave gradients until somebody looks at them; None where they are computed at once."""
+        code, library = self.code, self.code.library
+        if library is None or not code.may_be_late or self.verdict >= 0 or self.values or self.objects:
+            return None
+        late = late_gradients([self.parameters[region] for region in code.gradients], self)
+        if late is not None:
+            late.compute = library.bind("mgjit_gradients", self._block_of_calls(late))
+        return late
 
     def _start_native(self, library: ffi.Library) -> None:
         block = self.pointer_block()
@@ -282,6 +317,7 @@ class Kernel:
 
     def perform(self, phase: str, count: array[int] | None = None) -> None:
         """Run a phase with the arguments that have been accepted, and count it."""
+        self.settle()
         runs: list[Any] = []
         run = self.run[phase]
         before = count[0] if count else 0

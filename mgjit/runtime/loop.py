@@ -264,6 +264,7 @@ def in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
 
 def _run(kernel: Kernel, runner: Runner, count: int) -> None:
     """Run rows; afterwards the generators are as after the last row that was run."""
+    kernel.settle()
     if kernel.draws is None:
         runner.run(count)
         return

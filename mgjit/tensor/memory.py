@@ -64,7 +64,7 @@ class Memory(ParameterStorage):
     def __init__(self, size: int, dtype: DType, data: Any = None) -> None:
         # Not that of the base class, which would make a gradient for everything.
         self.precision, self.size, self.layout = dtype.precision, size, None
-        self._numbers, self._user, self.is_shared = {}, None, False
+        self._numbers, self._user, self.is_shared, self.late = {}, None, False, None
         self.dtype, self.is_leaf, self.trace, self.leaf = dtype, False, None, 0
         self.made_by: list[Nest] | None = []
         self.version = 0

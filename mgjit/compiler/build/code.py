@@ -30,6 +30,8 @@ class Code:
         library: the loaded shared object, or None for Python code.
         source: C or Python.
         separate: whether it consists of the phases of a step, which are run separately.
+        gradients: the regions of parameters whose gradients it reads or writes.
+        may_be_late: whether calls can leave gradients until somebody looks at them.
     """
 
     slots: list[Slot]
@@ -42,6 +44,8 @@ class Code:
     layouts: Layouts = NATURAL
     separate: bool = False
     given: array[int] = field(default_factory=lambda: array("i"))
+    gradients: tuple[int, ...] = ()
+    may_be_late: bool = False
 
     @classmethod
     def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
@@ -49,7 +53,8 @@ class Code:
         program, layouts = lowered.program, lowered.memory.layouts
         return cls(
             layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, layouts,
-            program.separate, array("i", bytes(4 * len(program.given))),
+            program.separate, array("i", bytes(4 * len(program.given))), program.regions_of_gradients(),
+            bool(program.gradients),
         )  # fmt: skip
 
     def metadata(self) -> dict[str, Any]:
@@ -63,6 +68,8 @@ class Code:
             "layouts": self.layouts.to_json(),
             "separate": self.separate,
             "given": list(self.given),
+            "gradients": list(self.gradients),
+            "may_be_late": self.may_be_late,
         }
 
     @classmethod
@@ -76,5 +83,5 @@ class Code:
         layouts = Layouts.of_json(metadata["layouts"])
         return cls(
             slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layouts,
-            metadata["separate"], array("i", metadata["given"]),
+            metadata["separate"], array("i", metadata["given"]), tuple(metadata["gradients"]), metadata["may_be_late"],
         )  # fmt: skip

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from ...ir.program import Program
 from .clock import Clock
-from .entries import entries, exported, sum_entries
+from .entries import called, entries, exported, sum_entries
 from .function import Blocks, FunctionEmitter
 from .layout import Layout
 from .prologue import ENTRY, UNSIGNED, prologue, prototypes
@@ -83,12 +83,12 @@ def emit_c(
         parts += [exported(f"int mgjit_{name}(void *const *m)", body) for name, body in bodies.items()]
         parts.append(sum_entries())
     else:
-        step = " ".join(f"{name}(m);" for name, _ in phases) or "(void)m;"
-        parts.append(exported("int mgjit_step(void *const *m)", f"{{ ENTER {step} LEAVE return 0; }}\n"))
+        names = [name for name, _ in phases]
+        parts.append(exported("int mgjit_step(void *const *m)", f"{{ ENTER {called(names)} LEAVE return 0; }}\n"))
         loop = row_loop(program, layout, *_in_rows(emitters)) if program.is_straight else ""
         if rotated:
-            loop = rotated_loop(layout, [name for name, _ in phases])
-        parts.append(entries(layout, step, loop))
+            loop = rotated_loop(layout, names)
+        parts.append(entries(layout, names, loop))
     return "\n".join(parts)
 
 

@@ -14,8 +14,11 @@ then the buffers, null for those that are already in the block.  It returns the 
 the step has run.  `mgjit_counted_step` takes only the block, which then holds all inputs.
 
 `mgjit_short_call` is `mgjit_call` if the gate of the step, a word in memory, is 0 (open).  Otherwise it does nothing
-and returns the negative nan, which is never returned as a result.  The block has two more pointers behind the slots of
-the step: to the gate and to the counter.
+and returns the negative nan, which is never returned as a result.  The block has three more pointers behind the slots
+of the step: to the gate, to the counter, and to two words about gradients, or null.
+
+Where gradients can be late (simplify/late_gradients.py), these calls leave them out if the second word is not 0, and
+note in the first one that they are due; `mgjit_gradients` computes those that are.
 
 A step whose phases are run separately has entries that add up the gradients of many rows (distributed/sums.py).  Their
 argument is an array of pointers: the pointer block, an array of integers, and the sums.  The integers: how many rows to
@@ -27,6 +30,7 @@ to the sums; `mgjit_mean` writes the sums, divided by a number, into the parts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .slot import Slot
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Steps with more inputs than this have no `mgjit_call`.
 MOST_INPUTS = 32
+#: The phase that may be left out until somebody looks at gradients.
+LATE = "gradients"
 
 _LOOP = """\
 {head}
@@ -48,7 +54,7 @@ _LOOP = """\
         for (long long k = 3; k < 3 + 2 * plan[2]; k += 2)
             m[plan[k]] = (char *)m[plan[k]] + plan[k + 1];
     }}
-    LEAVE
+    {last}LEAVE
     plan[1] += plan[0];
     return 0;
 }}
@@ -108,6 +114,21 @@ static double call(void **m, {parameters})
 }}
 """
 
+_LATE = """\
+{gradients}
+{{
+    long long *const late = (long long *)m[{late}];
+    if (late[0]) {{
+        late[0] = 0;
+        ENTER
+        gradients(m);
+        LEAVE
+    }}
+    return 0;
+}}
+"""
+#: The end of a step.
+_OR_LATE = "{{ long long *const late = (long long *)m[{late}]; if (late && late[1]) late[0] = 1; else gradients(m); }}"
 
 _SUMS = """\
 {rows}
@@ -163,15 +184,18 @@ def sum_entries() -> str:
     return _SUMS.format(**{name: exported(f"int mgjit_{name}(void *const *all)") for name in ("rows", "add", "mean")})
 
 
-def entries(layout: Layout, step: str, loop: str = "") -> str:
+def entries(layout: Layout, phases: Sequence[str], loop: str = "") -> str:
     """The C source of these entry points.
 
     Args:
         layout: of the pointer block.
-        step: C statements that run the step with the pointer block `m`.
+        phases: the functions that a step consists of.
         loop: the source of `mgjit_loop`, if there is a better one than calling the step for each row.
     """
-    loop = loop or _LOOP.format(step=step, head=exported("int mgjit_loop(void *const *both)"))
+    at_once, is_late = called([name for name in phases if name != LATE]), LATE in phases
+    if not loop:
+        last = f"if (plan[0] > 0) {LATE}(m); " if is_late else ""
+        loop = _LOOP.format(step=at_once, last=last, head=exported("int mgjit_loop(void *const *both)"))
     loop += "\n" + _TURNS.format(head=exported("int mgjit_turns(void *const *all)"))
     inputs = input_slots(layout.slots)
     if len(inputs) > MOST_INPUTS:
@@ -191,9 +215,16 @@ def entries(layout: Layout, step: str, loop: str = "") -> str:
         output=layout.slot_number("output"),
         gate=gate,
         counter=gate + 1,
-        step=step,
+        step=f"{at_once} {_OR_LATE.format(late=gate + 2)}" if is_late else at_once,
     )
+    if is_late:
+        calls += "\n" + _LATE.format(gradients=exported("int mgjit_gradients(void *const *m)"), late=gate + 2)
     return f"{loop}\n{calls}"
+
+
+def called(phases: Sequence[str], block: str = "m") -> str:
+    """C statements that call the functions of phases with a pointer block."""
+    return " ".join(f"{name}({block});" for name in phases) or f"(void){block};"
 
 
 def exported(head: str, body: str = "") -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ...ir.program import Program, arrays_written, statements
 from ..schedule.superwords import local_arrays
-from .entries import exported
+from .entries import called, exported
 
 if TYPE_CHECKING:
     from .layout import Layout
@@ -85,7 +85,7 @@ def rotated_loop(layout: Layout, phases: Sequence[str]) -> str:
         slots=len(layout.slots),
         scratch=layout.slot_number("scratch"),
         second=layout.second_scratch,
-        rest=" ".join(f"{name}(now);" for name in phases if name != "forward"),
+        rest=called([name for name in phases if name != "forward"], "now"),
     )
 
 

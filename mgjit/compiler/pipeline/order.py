@@ -29,6 +29,7 @@ from ..schedule.vectorise import vectorise
 from ..simplify.common import share
 from ..simplify.differentiate import differentiate
 from ..simplify.first_contributions import merge_first_contributions
+from ..simplify.late_gradients import compute_gradients_late
 from ..simplify.merge import merge
 from ..simplify.pad import pad
 from ..simplify.phases import split_phases
@@ -139,6 +140,11 @@ def _forget_gradients(work: Work) -> None:
         delete_dead_statements(work.program)  # what only those gradients were computed from
 
 
+def _compute_gradients_late(work: Work) -> None:
+    if work.processor is not None and work.grads and not work.separate:
+        compute_gradients_late(work.program)
+
+
 def _look_up_quotients(work: Work) -> None:
     if work.processor is not None and work.processor.lanes > 1:  # else a division takes no longer than a look-up
         look_up_quotients(work.program)
@@ -185,6 +191,7 @@ PASSES = (
     Pass("share", lambda work: share(work.program), "simplify"),
     Pass("last dead statements", lambda work: delete_dead_statements(work.program), "simplify"),
     Pass("gradients", _forget_gradients, "simplify"),
+    Pass("late gradients", _compute_gradients_late, "simplify"),
     Pass("quotients", _look_up_quotients, "schedule"),
     Pass("rotate", _rotate, "schedule"),
 )

@@ -10,7 +10,7 @@ import pytest
 
 import mgjit
 from mgjit.base import ffi
-from mgjit.compiler.codegen.entries import MOST_INPUTS, entries, input_slots
+from mgjit.compiler.codegen.entries import LATE, MOST_INPUTS, entries, input_slots
 from mgjit.compiler.codegen.layout import Layout
 from mgjit.compiler.codegen.slot import Slot
 from mgjit.compiler.toolchain import build, compilers
@@ -35,7 +35,7 @@ def library(request: pytest.FixtureRequest) -> ffi.Library:
     compiler = compilers.find(request.param) if compilers.find() else None
     if compiler is None:
         pytest.skip(f"{request.param} is not installed")
-    built = build.compile_shared(compiler, SOURCE + entries(layout(), "step(m);"), optimisation="-O2")
+    built = build.compile_shared(compiler, SOURCE + entries(layout(), ["step"]), optimisation="-O2")
     return ffi.load_bytes(built.binary)
 
 
@@ -125,8 +125,42 @@ def test_03_calls(library: ffi.Library) -> None:
 
 def test_04_many_inputs() -> None:
     """Too many for arguments: only the loop."""
-    assert "mgjit_call" in entries(layout(MOST_INPUTS), "")
-    assert "mgjit_call" not in entries(layout(MOST_INPUTS + 1), "")
+    assert "mgjit_call" in entries(layout(MOST_INPUTS), [])
+    assert "mgjit_call" not in entries(layout(MOST_INPUTS + 1), [])
     step = mgjit.compile(lambda d: sum(raw[0] for raw in d.values()) * 1.0)
     rows = {k: bytes([k]) for k in range(MOST_INPUTS + 8)}
     assert [step(rows) for _ in range(5)] == [float(sum(rows))] * 5
+
+
+@pytest.mark.skipif(ffi.PYPY, reason="PyPy calls C in another way")
+def test_05_late_gradients() -> None:
+    """A call leaves them out where it may, `mgjit_gradients` computes those that are due, a loop its last ones."""
+    compiler = compilers.find()
+    if compiler is None:
+        pytest.skip("no C compiler")
+    more = "static void gradients(void *const *m) { *(double *)m[2] += 1.0; }\n"
+    built = build.compile_shared(compiler, SOURCE + more + entries(layout(), ["step", LATE]), optimisation="-O1")
+    library = ffi.load_bytes(built.binary)
+    results, gate, words, computed = array("d", [0.0]), array("q", [0]), array("q", [0, 1]), array("d", [0.0])
+    block = ffi.PointerBlock(6)
+    for slot, memory in ((1, results), (2, computed), (3, gate), (4, array("q", [0]))):
+        block.set(slot, memory)
+    call: Any = library.caller("mgjit_call", True)
+    inputs = array("d", [float(block.location()), 1.5]).tobytes()
+    call(inputs, None)
+    assert list(computed) == [1.0]
+    block.set(5, words)
+    call(inputs, None)
+    assert (list(computed), list(words)) == ([1.0], [1, 1])
+    for _ in range(2):
+        library.bind("mgjit_gradients", block)()
+        assert (list(computed), list(words)) == ([2.0], [0, 1])
+    words[1] = 0
+    call(inputs, None)
+    assert (list(computed), list(words)) == ([3.0], [0, 0])
+    both = ffi.PointerBlock(2)
+    both.set_block(0, block)
+    for rows in (2, 0):
+        both.set(1, array("q", [rows, 0, 0]))
+        library.bind("mgjit_loop", both)()
+        assert list(computed) == [4.0]
