@@ -162,7 +162,7 @@ class Kernels:
             self._require_known(*self._unearned.pop(lengths), lengths)
         if not patient:
             self.plain.require_gain()
-        kernel = self._look_up(arguments, lengths, reason, patient or self._options.is_patient)
+        kernel = self._look_up(arguments, lengths, reason, patient)
         if not kernel.plan.pack(arguments, kernel.frame):
             raise ArgumentError(f"{user_location()}: the arguments changed while the step was traced.")
         self.last = kernel
@@ -227,6 +227,8 @@ class Kernels:
     def _look_up_planned(
         self, arguments: Sequence[Any], lengths: Hashable, shared: frozenset[str], reason: str, patient: bool
     ) -> Kernel:
+        is_asked = patient or (self._options.is_patient and not self.goes_on)  # nobody wants a plain call
+        patient = patient or self._options.is_patient
         plan = self._planned(arguments, shared)
         anonymous = plan.structure if self._kernels or self._slot_structures else None
         if anonymous in self._slot_structures:
@@ -237,7 +239,7 @@ class Kernels:
             plan = self.maker.plan(arguments, shared, self._is_slot)
         if not (patient or self._kernels):
             self.earnings.note_call(plan.key)
-        self._collect(plan, arguments, patient)
+        outdated = self._collect(plan, arguments, patient)
         known = self._kernels.get(plan.key)
         if known is not None:
             attach_numbers()
@@ -251,13 +253,13 @@ class Kernels:
             reason = "its phases are run separately"
         self.plain.require_trace(plan.key)
         self._refuse_too_many(plan, len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
+        self._met = None if self.earnings.has_begun else arguments
+        if known is None and not (is_asked or self._kernels or self.earnings.begins_at_once):
+            self._lives.require(plan.key, self.stats, self.earnings.plain_seconds())
         if not patient:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
             may_found = is_building and not self.maker.kin.keys(self._options.code)
             is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
-            self._met = None if self.earnings.has_begun else arguments
-            if known is None and not (self._kernels or self.earnings.begins_at_once):
-                self._lives.require(plan.key, self.stats, self.earnings.plain_seconds())
             if self.earnings.has_begun and known is None and not is_ragged and len(self._unearned) < _MOST_STRUCTURES:
                 self._unearned[lengths] = plan.key, is_sure
             try:
@@ -269,7 +271,7 @@ class Kernels:
                 raise
             self._unearned.pop(lengths, None)
             self._met = self._untraced = None
-        self._refuse_too_often(plan, known, reason)
+        self._refuse_too_often(plan, known, reason, outdated)
         attach_numbers()
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
@@ -307,11 +309,11 @@ class Kernels:
         """Whether calls that cannot be compiled are plain Python."""
         return self.maker.may_be_plain and not self._options.code.separate and self._options.goes_on
 
-    def _note_trace(self, key: Hashable, plain: PlainCall) -> None:
+    def _note_trace(self, key: Hashable, plain: PlainCall, is_final: bool = False) -> None:
         """Note that calls with arguments of this structure run as plain Python, as a trace has shown."""
         self._lives.note_fruitless(str(plain))
         self._unearned.clear()
-        self.plain.note_trace(key, plain)
+        self.plain.note_trace(key, plain, is_final)
 
     def note_returned(self) -> None:
         """Note that a plain call with the arguments met last has raised nothing, so that it may be traced."""
@@ -449,16 +451,25 @@ class Kernels:
             self._note_trace(key, plain)
             raise plain
 
-    def _refuse_too_often(self, plan: ArgumentPlan, known: Kernel | None, reason: str) -> None:
+    def _refuse_too_often(
+        self, plan: ArgumentPlan, known: Kernel | None, reason: str, outdated: tuple[str, bool] | None
+    ) -> None:
         """Return if this is no trace after which there would be the next one, without an end.
+
+        Args:
+            outdated: of a trace whose code was not there yet when something had changed; see `_collect`.
 
         Raises:
             PlainCall: the call runs as plain Python, which is noted.
         """
         last = known or self.last
-        if last is None or not self.maker.may_be_plain or self._options.code.separate:
+        if not self.maker.may_be_plain or self._options.code.separate:
             return
-        if known is None:
+        if outdated is not None:
+            reason, may_end = outdated
+        elif last is None:
+            return
+        elif known is None:
             is_of_containers = last.plan.constant_difference(plan, self._options.static)
             if is_of_containers is None:
                 return
@@ -466,10 +477,10 @@ class Kernels:
         else:
             may_end = not self.maker.knowledge.variable.issuperset(known.guard.changed_numbers())
         try:
-            self._causes.require(reason, self.stats.calls, known is None, may_end)
+            self._causes.require(reason, self.stats.calls, known is None and outdated is None, may_end)
         except PlainCall as plain:
             self._has_warned = True  # this says more
-            self._note_trace(plan.key, plain)
+            self._note_trace(plan.key, plain, outdated is not None and self._causes.are_hopeless(reason))
             if known is not None:  # which does not fit, and would slow down plain calls
                 release(known.moved, self.maker.token)
                 self.forget(known)
@@ -531,20 +542,23 @@ class Kernels:
         traced.effects.perform()
         return kernel
 
-    def _collect(self, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool) -> None:
+    def _collect(self, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool) -> tuple[str, bool] | None:
         """If a kernel for these arguments is being built, put it among the others once its code is there.
+
+        Returns:
+            What has changed meanwhile, so that its trace has been in vain, and whether the next one knows more.
 
         Raises:
             Waiting: it is not there yet.
         """
         pending = self._pending.get(plan.key)
         if pending is None:
-            return
+            return None
         attach_numbers()
         if pending.is_outdated():
             pending = self._begun_anew(pending)
             if pending is None:
-                return
+                return None
         if patient:
             pending.job.wait()
         pending.calls += 1
@@ -553,14 +567,18 @@ class Kernels:
         _refuse_shared(plan, arguments, changed_by(pending.prepared.plan, pending.prepared.traced))
         if has_ended:
             guard.look_at_everything()
-        if guard.difference():
-            self.maker.knowledge.variable.update(guard.changed_numbers())
+        difference = guard.difference()
+        if difference:
+            changed, variable = guard.changed_numbers(), self.maker.knowledge.variable
+            is_new = not variable.issuperset(changed)
+            variable.update(changed)
             del self._pending[plan.key]
             pending.job.cancel()
-        elif has_ended and (patient or self._is_time()):
+            return difference, is_new
+        if has_ended and (patient or self._is_time()):
             self._take(pending)
-        else:
-            raise Waiting(plan.key)
+            return None
+        raise Waiting(plan.key)
 
     def _begun_anew(self, pending: Pending) -> Pending | None:
         """A trace whose memory has moved, waiting for the code that it needs now; None if it has to be made again."""
@@ -610,10 +628,10 @@ class Kernels:
         """Give a kernel better code, if that has been built; returns whether it has other code now."""
         return self._upgrades.take(kernel, len(self._kernels))
 
-    def describe_wait(self, key: Hashable) -> str:
-        """Why a call of this structure waits for its kernel."""
-        pending = self._pending.get(key)
-        return "its arguments have not earned a trace yet" if pending is None else pending.describe()
+    def describe_wait(self, waiting: Waiting) -> str:
+        """Why a call waits for its kernel."""
+        pending = self._pending.get(waiting.key)
+        return waiting.why if pending is None else pending.describe()
 
     def describe_last(self) -> tuple[str, str]:
         """The arguments of the kernel that was used last, and what its code is made by, in words."""

@@ -96,6 +96,10 @@ class Extension:
             self.thread.start()
         return self.make is not None
 
+    def is_being_made(self) -> bool:
+        """Whether the thread is at work that looks for it."""
+        return self.thread is not None and self.thread.is_alive()
+
     def obtain(self) -> None:
         """Load the extension, or build and load it."""
         if self.make is not None or not self.is_possible:

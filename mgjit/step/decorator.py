@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable, Sequence
+from types import FunctionType
 from typing import Any, Callable, TypeVar, overload
 
 from ..base.settings import REFUSALS, VERIFICATIONS, disabled
@@ -183,6 +184,10 @@ _UNSUITABLE: tuple[tuple[Callable[[Any], bool], str], ...] = (
 )
 
 
+#: Flags of the code of functions that are none of these.
+_UNUSUAL = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
 def _decorate(function: Any, options: StepOptions) -> Any:
     """The step of a function.
 
@@ -193,7 +198,8 @@ def _decorate(function: Any, options: StepOptions) -> Any:
     """
     if not (callable(function) or hasattr(type(function), "__get__")):
         raise _unsuitable(function, "it needs a function")
-    advice = next((advice for is_it, advice in _UNSUITABLE if is_it(function)), None)
+    is_usual = type(function) is FunctionType and not (function.__dict__ or function.__code__.co_flags & _UNUSUAL)
+    advice = None if is_usual else next((advice for is_it, advice in _UNSUITABLE if is_it(function)), None)
     if advice is None:
         return (CompiledStep if options.lock else UnlockedStep).made_of(function, options)
     if disabled():

@@ -13,11 +13,12 @@ a small call takes.  So a step whose code is known begins with less:
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..base.tracebacks import unseen
+from ..base.tracebacks import Failed, failed
 from ..engine.precision import FLOAT64
 from ..engine.progress import is_in_plain_call, is_tracing, tracing_threads
 from ..kernels.first_calls.lives import Unbegun, lives_of
@@ -25,35 +26,48 @@ from ..tensor.memory import Memory
 from ..tracing.tracer.tracer import require_traced_precision
 from ..verification.documented import as_returned
 
+_threading: Any = threading
+
 if TYPE_CHECKING:
     from ..compiler.build.options import StepOptions
 
 
 def unbegun(function: Callable[..., Any], options: StepOptions) -> Unbegun | None:
     """How many calls a new step of this function may make before it begins; None if it is to begin at once."""
-    if options.precision is not FLOAT64 or options.static or not options.lock or options.is_patient or Memory.exists:
+    if options.precision is not FLOAT64 or options.static or not options.lock or Memory.exists:
         return None
-    return lives_of(function).unbegun()
+    lives = lives_of(function)
+    if not lives.may_begin_later() or (options.is_patient and not options.goes_on):
+        return None
+    return lives.unbegun()
 
 
 def call_of(step: Any, function: Callable[..., Any], life: Unbegun) -> Callable[..., Any]:
     """Makes the calls of a step that has not begun."""
-    thread, unmark = threading.get_ident(), tracing_threads.pop
-    active: Any = threading._active  # type: ignore[attr-defined]  # `active_count` takes as long as a short step
-    me = -thread
+    return functools.partial(_Call, step, function, life, threading.get_ident())
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if life.made >= life.most or len(active) != 1 or thread not in active or tracing_threads:
-            return _general(step, function, args, kwargs)
-        life.made += 1
+
+class _Call(Failed):
+    """A call of a step that has not begun; see tracebacks.py."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls, step: Any, function: Callable[..., Any], life: Unbegun, thread: int, /, *args: Any, **kwargs: Any
+    ) -> Any:
+        active = _threading._active  # `active_count` takes as long as a short step
         try:
-            tracing_threads[me] = FLOAT64
-            result = function(*args, **kwargs)
-        finally:
-            unmark(me, None)
+            if life.made >= life.most or len(active) != 1 or thread not in active or tracing_threads:
+                return _general(step, function, args, kwargs)
+            life.made += 1
+            try:
+                tracing_threads[-thread] = FLOAT64
+                result = function(*args, **kwargs)
+            finally:
+                tracing_threads.pop(-thread, None)
+        except BaseException as error:
+            return failed(cls, error)
         return result if type(result) is float or result is None else as_returned(result)
-
-    return unseen(call)
 
 
 def _general(step: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

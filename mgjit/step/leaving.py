@@ -50,8 +50,9 @@ _CALLS_TO_GIVE_UP = 512
 _CALLS_DISABLED = 63
 #: A plain call that takes so many seconds is worth the policy of garbage.py.
 _WORTH_A_POLICY = 100e-6
-#: The part of a compiled call that better code makes shorter is so much of it; a short one may be made by C.
-_MOSTLY, _MADE_BY_C = 0.5, 20e-6
+#: What passes is worth waiting for unless plain calls take less than so much of the rest: code without a schedule, and
+#: what the first calls look at.  And calls of so many seconds may be made by C.
+_PART, _MADE_BY_C = 0.5, 100e-6
 
 #: All steps; and those whose calls do not mark their thread, because there are no others that could be called in them.
 _steps: WeakSet[Leaving[Any, Any]] = WeakSet()
@@ -98,6 +99,7 @@ class Leaving(Looping[P, R]):
         """Let all calls look, at first."""
         self._between = Between()
         self._switching, self._weighing = Switching(), Weighing()
+        self._performed = 0  # calls by the general path
         self.stats.look_between(self._between.under_way)
         self._plain_classes: set[Classes] = set()
         self._disabled: tuple[bool, Path] | None = None  # the path of calls that do not read MGJIT_DISABLE
@@ -134,7 +136,7 @@ class Leaving(Looping[P, R]):
 
     def _weighed(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """`call`, wrapped so that some calls are timed, and some made by plain Python; see weighing.py."""
-        weighing = self._weighing
+        weighing, counter = self._weighing, self.stats.counter
 
         def weighed(*args: Any, **kwargs: Any) -> Any:
             if tracing_threads or not weighing.is_due():
@@ -142,23 +144,29 @@ class Leaving(Looping[P, R]):
             if weighing.wants_plain_call:
                 result = self._plain_to_compare(weighing.timed, args, kwargs)
             else:
-                chosen, started = self._chosen, thread_time()
+                chosen, performed, calls, started = self._chosen, self._performed, counter[0], thread_time()
                 result = call(*args, **kwargs)
-                if self._chosen is not chosen:  # it was another kernel's, or compared
+                seconds = thread_time() - started
+                is_others = self._performed != performed and self._kernels.last is not chosen
+                if is_others or self._chosen is not chosen or counter[0] == calls:  # compared, or plain
+                    weighing.begin_block()
                     return result
-                weighing.note(thread_time() - started)
+                weighing.note(seconds)
             before = min(self._plain_seconds, self._kernels.earnings.plain_seconds())
-            weighing.judge(before, self._may_be_quicker)
+            weighing.judge(before, len(self._kernels), self._may_be_quicker)
             if weighing.is_over:
                 self._end_weighing(call)
             return result
 
         return unseen(weighed)
 
-    def _may_be_quicker(self, seconds: float) -> bool:
-        """Whether compiled calls that take so long now may take less later; sees to it that short ones do."""
+    def _may_be_quicker(self, seconds: float, plain: float) -> bool:
+        """Whether compiled calls that take so long now may take less than plain ones later; lets C make short ones."""
         kernel = self._chosen
-        if kernel is None or (kernel.upgrade is not None and kernel.seconds_a_call > _MOSTLY * seconds):
+        if kernel is None or extension.is_being_made():  # by a thread, which makes all calls slower meanwhile
+            return True
+        passes = kernel.guard.seconds_at_first() + (0.0 if kernel.upgrade is None else kernel.seconds_a_call)
+        if passes and plain > _PART * (seconds - passes):
             return True
         if seconds > _MADE_BY_C or not (kernel.awaits_c and extension.is_possible):
             return False

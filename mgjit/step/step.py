@@ -213,6 +213,7 @@ class CompiledStep(Leaving[P, R]):
     def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
         """Run a phase of the kernel for these arguments, in a turn."""
         self._phase = ""
+        self._performed += 1
         is_step = phase == "step"
         kernels = self._kernels if is_step else self._kernels.separate
         while True:
@@ -311,7 +312,7 @@ class CompiledStep(Leaving[P, R]):
     def _called_plain(self, reason: PlainCall, call: Callable[[], Any]) -> Any:
         if isinstance(reason, Waiting):
             self.stats.waiting_calls += 1
-            self.stats.note_plain(self._kernels.describe_wait(reason.key), is_waiting=True)
+            self.stats.note_plain(self._kernels.describe_wait(reason), is_waiting=True)
             return self._call_meanwhile(reason.key, call)
         if isinstance(reason, Refused):
             return self._call_refused(reason, call)

@@ -9,7 +9,8 @@ is one of a few structures that take turns.  Otherwise every call would be a tra
 2. A trace is in vain if its kernel has made fewer calls than a trace costs before the next one for the same cause.
    After `_MOST` of them the call is plain, with the cause in one sentence; after `_MANY` where each trace learns
    something, or where objects may take turns.
-3. Then, plain.py says when a trace is tried again.  If that one is in vain as well, the next call is plain at once.
+3. Then, plain.py says when a trace is tried again.  If that one is in vain as well, the next call is plain at once; and
+   all that follow, if something has changed before there was any kernel: a growing list makes each trace longer.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ class _Cause:
         reason: in words, when it was first met.
         traces: in vain, one after the other.
         calls: compiled ones, until the last trace.
-        is_plain: whether it has made a call plain since then.
+        is_plain: whether it has made a call plain since then. refused: how often it has.
     """
 
     reason: str
     traces: int = 0
     calls: int = 0
     is_plain: bool = False
+    refused: int = 0
 
 
 class Causes:
@@ -63,10 +65,14 @@ class Causes:
             found.traces = 0
         found.calls = calls
         if found.traces >= (_MANY if may_end else _MOST) and not found.is_plain:
-            found.is_plain = True
+            found.is_plain, found.refused = True, found.refused + 1
             raise PlainCall(f"nearly each call would be another trace, since {found.reason}. {_CURE}")
         found.traces += 1
         found.is_plain = False
+
+    def are_hopeless(self, reason: str) -> bool:
+        """Whether a trace that was tried again has been in vain as well."""
+        return self._causes[cause_of(reason)].refused > 1
 
 
 def cause_of(reason: str) -> str:

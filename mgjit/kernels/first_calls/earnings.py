@@ -92,12 +92,12 @@ class Waiting(PlainCall):
     """This call runs as plain Python because its kernel is not there yet.
 
     Attributes:
-        key: of the structure of the arguments.
+        key: of the structure of the arguments. why: where no code is being built, in words.
     """
 
-    def __init__(self, key: Hashable) -> None:
+    def __init__(self, key: Hashable, why: str = "its arguments have not earned a trace yet") -> None:
         super().__init__("its kernel is not built yet")
-        self.key = key
+        self.key, self.why = key, why
 
 
 class TooMany(PlainCall):

@@ -5,8 +5,9 @@ costs, and how often such a step is called, is known by then:
 
 1. After `_EARLIER` steps of the same code, the next one is traced only if what is left of the calls of the longest of
    the last few takes ten times as long as a trace in plain Python: to load code, compare a call and write the function
-   that packs its arguments takes as long as some more traces.  One that has been called more often than all of them is
-   on its own.
+   that packs its arguments takes as long as some more traces.  One that has been called `_OUTLIVES` times as often as
+   all of them is on its own.
+   That holds with `background=False`, too, but not for steps whose calls have to be compiled.
 2. If many traces of such steps have come to nothing, and none has got a kernel, the next ones are plain Python at once.
    So they are if the compiled calls of `_SLOWER` of them have taken longer than plain ones, and those of none have not.
 3. Of those for which that is known, most are made without what a trace needs (`unbegun`; later.py).  One in so many is
@@ -18,7 +19,6 @@ What belongs to the code of their kernels is shared in any case, by the structur
 from __future__ import annotations
 
 import contextlib
-import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -36,12 +36,16 @@ if TYPE_CHECKING:
 _EARLIER, _LAST = 2, 4
 #: What a trace has to save, in traces; and what one is taken to cost as long as none has been made, in seconds.
 _GAIN, _FIRST_SECONDS = 10.0, 0.03
+#: Calls of one that lives longer than those before, in calls of the longest of these.
+_OUTLIVES = 2
 #: So many traces that have come to nothing are enough.
 _FRUITLESS = 6
 #: So many steps that were slower when they were compiled are enough.
 _SLOWER = 2
 #: So many combinations of classes are told apart.
 _MOST_CLASSES = 8
+#: A step that is never traced begins after so many calls: then it is given up, and its calls are quicker.
+_MOST_UNBEGUN = 128
 #: One in so many steps begins at once; and so do those whose plain calls take so many seconds.
 _AT_ONCE, _LONG = 64, 100e-6
 
@@ -105,14 +109,18 @@ class Lives:
         self.note_calls()
         self._lives.append(_Life(stats))
 
+    def may_begin_later(self) -> bool:
+        """Whether enough is known of earlier steps."""
+        return len(self._lives) >= _EARLIER and 0.0 < self._plain < _LONG and earnings._FIRST_SECONDS > 0.0
+
     def unbegun(self) -> Unbegun | None:
         """Note a new step that begins later; None if it is to begin at once."""
         self._asked += 1
-        most = sys.maxsize if self.are_hopeless() else max([life.calls() for life in self._lives], default=0)
-        known = len(self._lives) >= _EARLIER and 0.0 < self._plain < _LONG and earnings._FIRST_SECONDS
-        if not known or not most or not self._asked % _AT_ONCE:
+        is_hopeless = self.are_hopeless()
+        most = _MOST_UNBEGUN if is_hopeless else max([life.calls() for life in self._lives], default=0)
+        if not most or not self._asked % _AT_ONCE:
             return None
-        if most < sys.maxsize and most * self._plain >= _GAIN * (self._seconds or _FIRST_SECONDS):
+        if not is_hopeless and most * self._plain >= _GAIN * (self._seconds or _FIRST_SECONDS):
             return None
         made = Unbegun(most)
         self._lives.append(made)
@@ -160,10 +168,10 @@ class Lives:
         """
         earlier = [life.calls() for life in self._lives if not life.is_of(stats)]
         calls = stats.all_calls
-        if not earnings._FIRST_SECONDS or len(earlier) < _EARLIER or calls >= max(earlier):
+        if not earnings._FIRST_SECONDS or len(earlier) < _EARLIER or calls >= _OUTLIVES * max(earlier):
             return
         if (max(earlier) - calls) * plain_seconds < _GAIN * (self._seconds or _FIRST_SECONDS):
-            raise Waiting(key)
+            raise Waiting(key, "steps of the same code have been called too seldom for a trace to pay")
 
 
 _known: dict[int, tuple[weakref.ref[CodeType], dict[Hashable, Lives]]] = {}

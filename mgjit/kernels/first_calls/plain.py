@@ -172,11 +172,11 @@ class PlainCalls:
             self.current = self._given_up
             raise PlainCall(self._given_up.reason)
 
-    def note_trace(self, key: Hashable, plain: PlainCall) -> None:
-        """Note that a trace has ended with this."""
+    def note_trace(self, key: Hashable, plain: PlainCall, is_final: bool = False) -> None:
+        """Note that a trace has ended with this, or that there is to be no other one."""
         known = self.current = self._structures.setdefault(key, _Structure(str(plain), classes=self.classes))
         known.reason, known.settles, known.parameters = str(plain), isinstance(plain, NewStructure), plain.parameters
-        known.traces += 1
+        known.traces = _MOST_TRACES + known.settles if is_final else known.traces + 1
 
     def distrust(self, key: Hashable, mismatch: str, parameters: Sequence[Any]) -> None:
         """Note that the kernel for arguments of this structure is wrong, of which the user has been warned."""

@@ -6,14 +6,15 @@ a thousand times slower for it.  So the first quick calls of a step are weighed,
 
 1. If they take less than half of what plain calls have taken, the step is weighed no more: that is the usual case.
 2. Otherwise there are rounds (`_ROUNDS`): blocks of compiled calls and of plain ones take turns.  A block tells the
-   mean of its calls without the first one, which has to look at everything; the compiled ones count by their median,
-   the plain ones by the dearest.
+   mean of its calls without the first one of each kernel, which has to look at everything, and of compiled ones without
+   the dearest; these blocks count by their median, those of plain calls by the dearest.
 3. Where plain calls take less than half of the time, now and before there was a kernel, the step is given up at once:
    after some twenty calls, or in the second round if it is about a few microseconds.  Where they take less than
    `_CLEARLY`, that has to be so in `_TIMES` rounds in a row.
-4. That counts only if the calls will not become quicker: because better code is on its way, and the code is most of
-   the call, or because short calls may still be made by C (vectorcall.py).  Otherwise the round is made again later.
-5. A step is weighed until its kernels have won clearly, or there are no more rounds.  What has been found is never
+4. That counts only if the calls will not become quicker: because better code is on its way, or because short calls may
+   still be made by C (vectorcall.py).  Otherwise the round is made again later.
+5. Calls that change the kernel do not count, nor those before them in a block: switching.py is about these.
+6. A step is weighed until its kernels have won clearly, or there are no more rounds.  What has been found is never
    looked at again, and is noted for the code of the step (lives.py).
 """
 
@@ -35,6 +36,8 @@ _BLOCKS = 5
 _HALF, _CLEARLY, _TIMES = 0.5, 0.9, 3
 #: The first calls of a kernel take so many seconds more than later ones, in any case.
 _COLD = 10e-6
+#: What plain calls before there was a kernel have been measured to take may be so many seconds too much.
+_OF_LOOK = 5e-6
 #: So many calls pass before a round that is made again.
 _AGAIN = 256
 
@@ -52,6 +55,7 @@ class Weighing:
         self.ratio = 0.0
         self._round, self._left, self._times = 0, _ROUNDS[0][0], 0
         self._blocks: list[list[float]] = [[]]
+        self._kernels = 1
 
     def is_due(self) -> bool:
         """Count a call; returns whether it is to be timed."""
@@ -74,31 +78,36 @@ class Weighing:
         """Note what a call has taken."""
         self._blocks[-1].append(max(0.0, seconds - seconds_of_clock()))
 
-    def judge(self, before: float, may_be_quicker: Callable[[float], bool]) -> None:
+    def begin_block(self) -> None:
+        """Forget the calls of the block: what is told by them is what it takes to change the kernel."""
+        self._blocks[-1] = []
+
+    def judge(self, before: float, kernels: int, may_be_quicker: Callable[[float, float], bool]) -> None:
         """After a call that was timed, see whether that is enough.
 
         Args:
+            kernels: how many the step has.
             before: seconds of a plain call when there was no kernel.
-            may_be_quicker: whether compiled calls that take so many seconds may take less later.
+            may_be_quicker: whether compiled calls, given what they and plain ones take, may take less later.
         """
-        size = _ROUNDS[self._round][1]
-        if len(self._blocks[-1]) <= size:
+        before, self._kernels = before - _OF_LOOK, max(self._kernels, kernels)
+        if len(self._blocks[-1]) < _ROUNDS[self._round][1] + self._kernels:
             return
-        if len(self._blocks) == 1 and _mean(self._blocks[0]) < _HALF * before:
+        if len(self._blocks) == 1 and self._usual(self._blocks[0]) < _HALF * before:
             self.is_over = True
         elif len(self._blocks) < _BLOCKS:
             self._blocks.append([])
         else:
             self._weigh(before, may_be_quicker)
 
-    def _weigh(self, before: float, may_be_quicker: Callable[[float], bool]) -> None:
+    def _weigh(self, before: float, may_be_quicker: Callable[[float, float], bool]) -> None:
         """Compare the two kinds of calls of a round."""
-        compiled = median(map(_mean, self._blocks[::2]))
-        plain = max(map(_mean, self._blocks[1::2]))
+        compiled = median(map(self._usual, self._blocks[::2]))
+        plain = max(map(self._mean, self._blocks[1::2]))
         self.ratio = compiled / max(plain, 1e-9)
         if compiled < _HALF * plain:
             self.is_over = True
-        elif may_be_quicker(compiled):
+        elif may_be_quicker(compiled, plain):
             self._left, self._blocks = _AGAIN, [[]]
         else:
             self._times = self._times + 1 if plain < _CLEARLY * compiled else 0
@@ -109,7 +118,10 @@ class Weighing:
             if not self.is_over:
                 self._left, self._blocks = _ROUNDS[self._round][0], [[]]
 
+    def _mean(self, block: list[float]) -> float:
+        """Of all calls of a block but the first ones."""
+        return sum(block[self._kernels :]) / (len(block) - self._kernels)
 
-def _mean(block: list[float]) -> float:
-    """Of all calls of a block but the first one."""
-    return sum(block[1:]) / (len(block) - 1)
+    def _usual(self, block: list[float]) -> float:
+        """The same without the dearest one."""
+        return (sum(block[self._kernels :]) - max(block[self._kernels :])) / (len(block) - self._kernels - 1)

@@ -123,6 +123,10 @@ class Guard:
         if self._rarely.size() > _MUCH:
             self._first_calls, self._first_seconds = min(_FEW_CALLS, _FIRST_CALLS), math.inf
 
+    def seconds_at_first(self) -> float:
+        """How long each of the first calls compares for; 0.0 after these."""
+        return self._seconds if self._first_calls > 0 and self._first_seconds > 0.0 else 0.0
+
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
         self._places += places
@@ -359,7 +363,7 @@ class Guard:
         if not self._at_once:  # which is not for this call's sake
             self._first_calls -= 1
             self._first_seconds -= self._seconds
-        if self._first_calls <= 0 or self._first_seconds <= 0.0:
+        if not self.seconds_at_first():
             pause = _PAUSE * self._seconds
             self.pace.next[0], self.times[_NEXT] = now + pause, now + pause * len(self.pace.guards)
         self._at_once, self.times[_SKIPPED] = False, 0.0

@@ -47,7 +47,9 @@ def test_1_a_step_is_judged_by_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> 
     assert may_trace(lives, last, 11e-3)
     last.all_calls = 200
     assert not may_trace(lives, last, 11e-3)
-    last.all_calls = 1_000
+    last.all_calls = 1_999
+    assert not may_trace(lives, last, 1e-9)
+    last.all_calls = 2_000
     assert may_trace(lives, last, 1e-9)
 
 

@@ -86,7 +86,7 @@ def test_1_whoever_wants_no_plain_calls_gets_none(times: list[float], monkeypatc
 
 
 def played(
-    compiled: float, plain: float, before: float, may_be_quicker: Callable[[float], bool] = lambda seconds: False
+    compiled: float, plain: float, before: float, may_be_quicker: Callable[[float, float], bool] = lambda *_: False
 ) -> tuple[bool, int]:
     """Whether a step is given up whose calls take so long, and after how many."""
     weighing, calls = Weighing(), 0
@@ -94,7 +94,7 @@ def played(
         calls += 1
         if weighing.is_due():
             weighing._blocks[-1].append(plain if weighing.wants_plain_call else compiled)
-            weighing.judge(before, may_be_quicker)
+            weighing.judge(before, 1, may_be_quicker)
     return weighing.is_slower, calls
 
 
@@ -115,7 +115,7 @@ def test_3_a_few_microseconds_of_first_calls_do_not_count() -> None:
 def test_4_what_may_become_quicker_is_weighed_again() -> None:
     asked: list[float] = []
 
-    def may_be_quicker(seconds: float) -> bool:
+    def may_be_quicker(seconds: float, plain: float) -> bool:
         asked.append(seconds)
         return len(asked) < 3
 
@@ -125,7 +125,15 @@ def test_4_what_may_become_quicker_is_weighed_again() -> None:
     assert calls == _ROUNDS[0][0] + 2 * _AGAIN + 3 * calls_of_round(_ROUNDS[0][1])
 
 
-def test_5_steps_of_the_same_code_are_plain_at_once(times: list[float]) -> None:
+def test_5_calls_that_change_the_kernel_do_not_count(times: list[float]) -> None:
+    models, others = [Model(0.5), Model(-0.5)], [Model(0.5), Model(-0.5)]
+    step = made(lambda model, x: 3.0 * train(model, x))
+    for k in range(100):
+        assert step(models[k % 2], 0.001 * k) == 3.0 * train(others[k % 2], 0.001 * k)
+    assert (len(step._kernels), step.stats.plain_calls, step._weighing.is_over) == (2, 0, False)
+
+
+def test_6_steps_of_the_same_code_are_plain_at_once(times: list[float]) -> None:
     """And only of this code."""
 
     def step(model: Any, x: float) -> float:
