@@ -13,11 +13,12 @@ import pytest
 
 import mgjit
 import mgjit.distributed
+import mgjit.distributions
 
 PACKAGE = Path(mgjit.__file__).parent
 PUBLIC = (
     mgjit, mgjit.nn, mgjit.nn.functional, mgjit.nn.init, mgjit.optim, mgjit.optim.lr_scheduler, mgjit.tensor,
-    mgjit.data, mgjit.distributed, mgjit.errors,
+    mgjit.data, mgjit.distributed, mgjit.distributions, mgjit.errors,
 )  # fmt: skip
 #: Modules with examples in their docstrings.
 WITH_EXAMPLES = sorted(

@@ -85,7 +85,7 @@ ORDER = (
     "_typing", "_version", "errors", "base", "engine", "ir", "memory",
     "compiler/toolchain", "compiler/cache", "compiler/roll", "compiler/lift", "compiler/lengths", "compiler/simplify",
     "compiler/schedule", "compiler/pipeline", "compiler/codegen/mathematics", "compiler/codegen", "compiler/build",
-    "compiler", "tensor", "optim", "nn",
+    "compiler", "tensor", "distributions", "optim", "nn",
     "tracing/record", "tracing/surroundings", "tracing/source", "tracing/draws", "tracing/autograd", "tracing/call",
     "tracing/copies", "tracing/tracer", "tracing",
     "runtime", "verification", "kernels/building", "kernels/first_calls", "kernels", "kernels/side_by_side",

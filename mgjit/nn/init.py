@@ -6,6 +6,7 @@ Random numbers are drawn in row-major order from the module `random`, or from `g
 from __future__ import annotations
 
 import math
+import operator
 import random
 from typing import Any
 
@@ -109,6 +110,25 @@ def kaiming_normal_(
 ) -> Tensor:
     """Normal with the variance gain**2 / fan (He et al., 2015); arguments as those of `kaiming_uniform_`."""
     return normal_(tensor, 0.0, _kaiming_deviation(tensor, a, mode, nonlinearity), generator=generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0, *, generator: Any = random) -> Tensor:
+    """Columns, or rows where there are fewer of them, that are orthogonal to each other (Saxe et al., 2013).
+
+    The rest of normally distributed numbers, when their parts along those before have been taken away, twice.
+    """
+    rows, columns = tensor.shape[0], size_of(tensor.shape[1:])
+    drawn = creation.randn((rows, columns), generator=generator)
+    found: list[list[float]] = []
+    for vector in (drawn.T if rows >= columns else drawn).tolist():
+        rest = vector
+        for other in found * 2:
+            part = sum(map(operator.mul, rest, other))
+            rest = [x - part * y for x, y in zip(rest, other)]
+        length = math.sqrt(sum(x * x for x in rest))
+        found.append([x / length for x in rest])
+    made = creation.asarray(found, dtype=tensor.dtype)
+    return _assigned(tensor, ((made.T if rows >= columns else made) * gain).reshape(tensor.shape))
 
 
 def _kaiming_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:

@@ -419,6 +419,18 @@ class ModuleDict(Module):
     def _parts(self) -> Iterable[tuple[str, Any]]:
         return [*self._modules.items(), *((name, part) for name, part in variables(self).items() if name != "_modules")]
 
+    def __getattr__(self, name: str) -> Any:
+        modules = variables(self).get("_modules", {})
+        if name in modules:
+            return modules[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, content: Any) -> None:
+        if name in variables(self).get("_modules", {}):
+            self._modules[name] = content
+        else:
+            variables(self)[name] = content
+
     def __len__(self) -> int:
         return len(self._modules)
 

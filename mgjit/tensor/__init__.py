@@ -11,7 +11,7 @@ from . import creation, elementwise, joining, ordering, products, pytorch, reduc
 from . import transforms as func
 from .creation import Generator
 from .devices import cuda, device
-from .dtypes import DType, bool_, float32, float64, int64
+from .dtypes import DType, bool_, float32, float64, get_default_dtype, int64, set_default_dtype
 from .modes import enable_grad, no_grad
 from .spellings import CallableModule, each_spelled, missing, spelled
 from .tensor import Tensor, add_methods
@@ -61,11 +61,12 @@ max, min, var, std = (
         (reductions.var, reductions.var_of_pytorch), (reductions.std, reductions.std_of_pytorch),
     )
 )  # fmt: skip
-sum, prod, mean, any, all, argmax, argmin, amax, amin, norm, logsumexp, softmax, log_softmax, cumsum = each_spelled(
+sum, prod, mean, any, all, argmax, argmin, amax, amin, norm, logsumexp, softmax, log_softmax = each_spelled(
     reductions.sum, reductions.prod, reductions.mean, reductions.any, reductions.all, reductions.argmax,
     reductions.argmin, reductions.amax, reductions.amin, reductions.norm, reductions.logsumexp, reductions.softmax,
-    reductions.log_softmax, scans.cumsum,
+    reductions.log_softmax,
 )  # fmt: skip
+cumsum, cumprod = each_spelled(scans.cumsum, scans.cumprod)
 matmul, einsum, outer, tensordot, vecdot = each_spelled(
     products.matmul, products.einsum, products.outer, products.tensordot, products.vecdot,
 )  # fmt: skip
@@ -92,8 +93,8 @@ _METHODS = (
     asin, acos, atan, sinh, cosh, log1p, expm1, log2, log10, erf, rsqrt, round, sign, isnan, isinf, isfinite,
     logical_not, abs, neg, leaky_relu, clip, add, sub, mul, div, power, remainder, fmod, floor_divide, maximum,
     minimum, eq, ne, lt, le, gt, ge, logical_and, logical_or, masked_fill, matmul, outer, sum, prod, max, min, any,
-    all, argmax, argmin, amax, amin, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum, take, split,
-    chunk, roll, tril, triu, diagonal, gather, index_select, scatter, scatter_add, index_add, repeat,
+    all, argmax, argmin, amax, amin, mean, var, std, norm, logsumexp, softmax, log_softmax, cumsum, cumprod, take,
+    split, chunk, roll, tril, triu, diagonal, gather, index_select, scatter, scatter_add, index_add, repeat,
     repeat_interleave, sort, argsort, topk, multinomial, allclose, equal, bernoulli,
 )  # fmt: skip
 add_methods({function.__name__: function for function in _METHODS})
@@ -132,7 +133,7 @@ else:
 
     def __getattr__(name: str) -> Any:
         """What programs ask PyTorch's main module for, from where it is; otherwise an error says what to write."""
-        if name in ("nn", "optim", "compile", "save", "load"):
+        if name in ("nn", "optim", "distributions", "compile", "save", "load"):
             return getattr(sys.modules["mgjit"], name)  # public.py is above all folders
         raise missing(__name__, globals(), name)
 
@@ -141,18 +142,18 @@ sys.modules[__name__].__class__ = CallableModule
 globals()["tensor"] = sys.modules[__name__]  # `mgjit.tensor.tensor([1.0, 2.0])` makes one as well
 
 __all__ = [
-    "DType", "Generator", "Tensor", "abs", "acos", "add", "all", "allclose", "amax", "amin", "any", "arange",
-    "argmax", "argmin", "argsort", "asarray", "asin", "astype", "atan", "bernoulli", "bool_", "cat", "ceil", "chunk",
-    "clip", "concat", "cos", "cosh", "cuda", "cumsum", "device", "diagonal", "div", "einsum", "empty", "empty_like",
+    "DType", "Generator", "Tensor", "abs", "acos", "add", "all", "allclose", "amax", "amin", "any", "arange", "argmax",
+    "argmin", "argsort", "asarray", "asin", "astype", "atan", "bernoulli", "bool_", "cat", "ceil", "chunk", "clip",
+    "concat", "cos", "cosh", "cuda", "cumprod", "cumsum", "device", "diagonal", "div", "einsum", "empty", "empty_like",
     "enable_grad", "eq", "equal", "erf", "exp", "expm1", "eye", "float32", "float64", "floor", "floor_divide", "fmod",
-    "from_numpy", "full", "full_like", "func", "gather", "ge", "gelu", "grad", "gt", "index_add", "index_select",
-    "inference_mode", "int64", "isfinite", "isinf", "isnan", "jacobian", "le", "leaky_relu", "linspace", "log",
-    "log1p", "log2", "log10", "log_softmax", "logical_and", "logical_not", "logical_or", "logsumexp", "lt",
+    "from_numpy", "full", "full_like", "func", "gather", "ge", "gelu", "get_default_dtype", "grad", "gt", "index_add",
+    "index_select", "inference_mode", "int64", "isfinite", "isinf", "isnan", "jacobian", "le", "leaky_relu", "linspace",
+    "log", "log1p", "log2", "log10", "log_softmax", "logical_and", "logical_not", "logical_or", "logsumexp", "lt",
     "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "mul", "multinomial", "ne",
     "neg", "no_grad", "norm", "normal", "one_hot", "ones", "ones_like", "outer", "pad", "power", "prod", "rand",
     "rand_like", "randint", "randn", "randn_like", "randperm", "reciprocal", "relu", "remainder", "repeat",
-    "repeat_interleave", "roll", "round", "rsqrt", "scatter", "scatter_add", "sigmoid", "sign", "silu", "sin", "sinh",
-    "softmax", "softplus", "sort", "split", "sqrt", "square", "stack", "std", "sub", "sum", "take", "take_along_axis",
-    "tan", "tanh", "tensordot", "topk", "tril", "triu", "trunc", "uniform", "value_and_grad", "var", "vecdot",
-    "where", "zeros", "zeros_like",
+    "repeat_interleave", "roll", "round", "rsqrt", "scatter", "scatter_add", "set_default_dtype", "sigmoid", "sign",
+    "silu", "sin", "sinh", "softmax", "softplus", "sort", "split", "sqrt", "square", "stack", "std", "sub", "sum",
+    "take", "take_along_axis", "tan", "tanh", "tensordot", "topk", "tril", "triu", "trunc", "uniform", "value_and_grad",
+    "var", "vecdot", "where", "zeros", "zeros_like",
 ]  # fmt: skip

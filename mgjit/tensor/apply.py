@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine import hook
 from ..engine.leaks import is_traced_number, leaked
 from ..engine.value import Value
-from ..errors import ArgumentError, ShapeError, described, user_location
+from ..errors import ArgumentError, GradientError, ShapeError, described, user_location
 from ..ir.bodies import COPY, Body
 from . import eager
 from .dtypes import DType, bool_, common, float64, int64, require_type
@@ -35,6 +35,8 @@ _WHOLE = frozenset({
     "add", "subtract", "multiply", "negate", "absolute", "maximum", "minimum", "relu", "square", "where", "floor",
     "ceil", "trunc", "rint", "sign", "remainder", "fmod", "floor_divide",
 })  # fmt: skip
+#: Operations whose derivatives are computed from their results (ir/derivatives.py).
+_NEEDED = frozenset({"divide", "relu", "exp", "tanh", "sqrt"})
 
 
 def recording() -> Any:
@@ -181,12 +183,48 @@ def copy_into(target: Memory, view: View, source: Any, name: str = "copy", diffe
     """
     from .tensor import Tensor
 
+    if isinstance(source, Tensor):
+        further = len(source.shape) - len(view.shape)
+        if further > 0 and source.shape[:further] == (1,) * further:  # which say nothing
+            source = source.reshape(source.shape[further:])
     if isinstance(source, Tensor) and broadcast(name, source.shape, view.shape) != view.shape:
         raise ShapeError(f"{user_location()}: {name} of shape {source.shape} to elements of shape {view.shape}.")
     perform(
         Nest(name, COPY, view.shape, (), (access(name, source, None, view.shape, differentiates),),
              Access(target, view.offset, view.strides))
     )  # fmt: skip
+
+
+def is_computed(x: Tensor) -> bool:
+    """Whether gradients flow through a tensor, from operations of this trace if there is one, to what they were of."""
+    memory = x._memory
+    is_one = bool(memory.made_by) and not memory.is_leaf and not x._detached
+    return is_one and memory.trace is recording() and gradients_are_on()
+
+
+def add_into(x: Tensor, name: str, body: Body, operand: Any) -> None:
+    """Add an operation on an operand, which is broadcast, to the elements of a tensor; gradients flow to both.
+
+    Raises:
+        ShapeError, PrecisionError: they do not go together.
+        GradientError: the derivative of what wrote the tensor is computed from the elements as they are.
+    """
+    from .tensor import Tensor
+
+    for nest in x._memory.made_by or ():
+        if not nest.body.is_sum and (nest.body.initial or nest.body.steps[-1].operation in _NEEDED):
+            raise GradientError(
+                f"{user_location()}: {name} to the result of {nest.name} in place, which its derivative needs. Write "
+                "x = x + y in place of x += y."
+            )
+    if isinstance(operand, Tensor):
+        if broadcast(name, operand.shape, x.shape) != x.shape:
+            raise ShapeError(f"{user_location()}: {name} of shape {operand.shape} to elements of shape {x.shape}.")
+        common(name, (x.dtype, operand.dtype))
+        if operand._memory is x._memory:
+            operand = operand.copy()  # as if all were read first
+    reading = access(name, operand, None, x.shape, x.dtype.is_floating)
+    perform(Nest(name, body, x.shape, (), (reading,), Access(x._memory, x._view.offset, x._view.strides), adds=True))
 
 
 def reduction(

@@ -60,7 +60,7 @@ def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False) -> 
 
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None, create_graph: bool = False,
-    allow_unused: bool = False,
+    only_inputs: bool = True, allow_unused: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The derivatives of a number by some tensors; nothing is added to their `grad`.
 
@@ -69,6 +69,7 @@ def grad(
         inputs: a tensor, or several.
         grad_outputs: what is differentiated is `(outputs * grad_outputs).sum()`.
         retain_graph, allow_unused: the graph stays; where nothing depends on an input, the gradient is zeros.
+        only_inputs: as it is.
         create_graph: whether gradients flow through the results.
 
     Raises:

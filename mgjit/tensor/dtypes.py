@@ -56,6 +56,24 @@ _OF_TYPES = {float: float64, int: int64, bool: bool_}
 OF_FORMATS = {"d": float64, "f": float32, "?": bool_, **dict.fromkeys("bBhHiIlLqQ", int64)}
 
 
+def get_default_dtype() -> DType:
+    """float64, the type of floats where nothing says which."""
+    return float64
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Nothing, for float64.
+
+    Raises:
+        ArgumentError: it is another type.
+    """
+    if dtype_of(dtype) is not float64:
+        raise ArgumentError(
+            f"{user_location()}: floats are float64 where nothing says otherwise. For {dtype_of(dtype)}, write "
+            "model.float(), dtype= where a tensor is made, and @mgjit.compile(dtype='float32')."
+        )
+
+
 def dtype_of(given: Any) -> DType:
     """The element type that a user means: one of these, its name, or float, int or bool.
 

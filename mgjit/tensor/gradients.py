@@ -56,6 +56,17 @@ class _Term(NamedTuple):
     target: Access
 
 
+def _require_last(nest: Nest, number: int) -> None:
+    """Raise an error if something has been added, after a nest has read a memory, to what it has read."""
+    memory = nest.operands[number].memory
+    assert memory is not None
+    if memory.version != nest.versions[number] and any(one.adds for one in memory.made_by or ()):
+        raise GradientError(
+            f"{user_location()}: a second derivative through {nest.name}, to whose operand something has been added in "
+            "place since. Write x = x + y in place of x += y."
+        )
+
+
 class _Pass:
     def __init__(self, nests: Sequence[Nest], leaves: Sequence[Memory]) -> None:
         self._leading = set(map(id, leaves))
@@ -86,6 +97,7 @@ class _Pass:
             return
         for number, operand in enumerate(nest.operands):
             if operand.flows and id(operand.memory) in self._leading and operand.memory is not target:
+                _require_last(nest, number)
                 self._readers.setdefault(id(operand.memory), []).append((nest, number))
 
     def gradient(self, leaf: Tensor) -> Tensor:

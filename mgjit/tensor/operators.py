@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..ir.bodies import ELEMENTWISE
-from .apply import elementwise, is_number
-
-if TYPE_CHECKING:
-    pass
-
+from ..ir.bodies import COPY, ELEMENTWISE
+from .apply import add_into, elementwise, is_computed, is_number
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -114,6 +110,10 @@ class Operators:
         return _in_place("divide", self, other)
 
 
+#: What is added to elements in place, through which gradients flow: the old elements are an operand of nothing.
+_ADDED = {"add": COPY, "subtract": ELEMENTWISE["negate"]}
+
+
 def _operand(x: Any) -> Any:
     """A tensor or number for an operand; NotImplemented for what is neither."""
     from .creation import asarray, is_array
@@ -142,6 +142,10 @@ def _divided(name: str, x: Any, y: Any) -> Tensor:
 
 
 def _in_place(name: str, x: Any, y: Any) -> Tensor:
+    operand = _operand(y) if name in _ADDED and is_computed(x) else NotImplemented
+    if operand is not NotImplemented:
+        add_into(x, name, _ADDED[name], operand)
+        return x  # type: ignore[no-any-return]
     made = _binary(name, x, y)
     if made is not NotImplemented:
         x._assign(x._view, made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..errors import ArgumentValueError, user_location
+from ..errors import ArgumentError, ArgumentValueError, user_location
 from ..ir.bodies import REDUCTIONS
 from .apply import reduction
 from .dtypes import DType, bool_, float64, int64
@@ -65,14 +65,37 @@ def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """
     if isinstance(axis, Tensor):
         return maximum(x, axis)
-    return _reduced("max", x, axis, keepdims, require(x, "max").dtype)
+    return _extremes("max", x, axis, keepdims)
 
 
 def min(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element; nan if one of them is."""
     if isinstance(axis, Tensor):
         return minimum(x, axis)
-    return _reduced("min", x, axis, keepdims, require(x, "min").dtype)
+    return _extremes("min", x, axis, keepdims)
+
+
+def _extremes(name: str, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
+    """Maxima or minima; those along one axis have `values` and `indices` as well, as in PyTorch."""
+    x = require(x, name)
+    found = _reduced(name, x, axis, keepdims, x.dtype)
+    if isinstance(axis, int):
+        found._extremes_of = x, x._memory.version, argmax if name == "max" else argmin, axis, keepdims
+    return found
+
+
+def part_of_extremes(x: Tensor, name: str) -> Tensor | None:
+    """The `values` or `indices` of maxima or minima along an axis; None of other tensors."""
+    try:
+        original, version, find, axis, keepdims = object.__getattribute__(x, "_extremes_of")
+    except AttributeError:
+        return None
+    if name == "indices" and original._memory.version != version:
+        raise ArgumentError(
+            f"{user_location()}: the indices of elements of a tensor to which something has been assigned since. Write "
+            "dim= to have them with the values."
+        )
+    return x if name == "values" else find(original, axis, keepdims)
 
 
 class Found(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sums of all elements so far: `cumsum`, one nest that reads what it has just written.
+"""Sums of all elements so far: `cumsum`, one nest that reads what it has just written; and products, `cumprod`.
 
 The first element is copied; then each is the one before it plus an element of the operand.  Loops run in row-major
 order, and a backward pass runs through them in reverse, so that the gradient is the sum from the end.  Of whole numbers
@@ -11,6 +11,7 @@ from ..ir.bodies import ELEMENTWISE, define
 from .apply import access, copy_into, fresh, perform, recording, reduction
 from .creation import arange
 from .dtypes import bool_, int64
+from .joining import stack
 from .nests import Access, Nest
 from .shapes import along, axis_from
 from .tensor import Tensor, require
@@ -43,6 +44,18 @@ def cumsum(x: Tensor, axis: int = 0) -> Tensor:
         target = Access(made._memory, strides[k], steps)
         perform(Nest("cumsum", ELEMENTWISE["add"], shape, (), (before, reading), target))
     return made
+
+
+def cumprod(x: Tensor, axis: int = 0) -> Tensor:
+    """x[0], x[0] * x[1], (x[0] * x[1]) * x[2], ... along an axis."""
+    x = require(x, "cumprod")
+    k = axis_from("cumprod", axis, x.ndim) if x.ndim else 0
+    if not x.ndim or not x.shape[k]:
+        return x.copy()
+    found = [x[along(k, 0)]]
+    for number in range(1, x.shape[k]):
+        found.append(found[-1] * x[along(k, number)])
+    return stack(found, k)
 
 
 def _of_whole_numbers(x: Tensor, k: int) -> Tensor:

@@ -162,7 +162,6 @@ SPELLINGS = {
     "retain_grad": "requires_grad=True of a leaf",
     "register_hook": "mgjit.grad, whose results are tensors",
     "resize_": "x = x.reshape(shape)",
-    "set_default_dtype": "dtype= where a tensor is made",
     "DoubleTensor": "mgjit.tensor.tensor(data)",
     "FloatTensor": "mgjit.tensor.asarray(data, dtype='float32')",
     "LongTensor": "mgjit.tensor.asarray(data, dtype='int64')",

@@ -52,10 +52,12 @@ class Tensor(Operators, Conversions):
         [[2.0, 4.0], [6.0, 8.0]]
     """
 
-    __slots__ = ("__weakref__", "_detached", "_memory", "_view")
+    __slots__ = ("__weakref__", "_detached", "_extremes_of", "_memory", "_view")
     _memory: Memory
     _view: View
     _detached: bool
+    #: Of maxima or minima along an axis: what finds their indices (reductions.py).
+    _extremes_of: tuple[Any, ...]
 
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         from .creation import asarray
@@ -68,6 +70,12 @@ class Tensor(Operators, Conversions):
         def __getattr__(self, name: str) -> Any:
             from .spellings import hint
 
+            if name in ("values", "indices"):
+                from .reductions import part_of_extremes
+
+                found = part_of_extremes(self, name)
+                if found is not None:
+                    return found
             raise AttributeError(f"Tensor object has no attribute {name!r}.{hint(name, dir(Tensor))}")
 
     # ---- what it is ---------------------------------------------------------------------------------
@@ -323,6 +331,8 @@ class Tensor(Operators, Conversions):
 
         index = _without_tensors(index)
         view, chosen = (self._view, [index]) if has_arrays(index) else indexed(self._view, index)
+        if isinstance(value, Tensor) and value._memory is self._memory and value._view == view and not chosen:
+            return  # as after `x[0] += y`
         if not chosen:
             self._assign(view, value)
             return

@@ -58,3 +58,11 @@ def test_gains() -> None:
     assert init.calculate_gain("relu") == math.sqrt(2.0)
     with pytest.raises(ArgumentValueError, match="calculate_gain of 'gelu'; known are leaky_relu, linear"):
         init.calculate_gain("gelu")
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2), (2, 2, 2)])
+def test_orthogonal(shape: tuple[int, ...]) -> None:
+    random.seed(1)
+    x = init.orthogonal_(T.zeros(shape), 2.0).reshape(shape[0], -1)
+    products = x @ x.T if x.shape[0] <= x.shape[1] else x.T @ x
+    assert T.allclose(products, T.eye(products.shape[0]) * 4.0)

@@ -75,6 +75,18 @@ def test_a_step_takes_the_next_of_parameters_that_it_lists() -> None:
     assert "listed outside" in taken.stats.plain_reasons[0]
 
 
+def test_parts_of_a_dict_of_modules_are_attributes() -> None:
+    parts = nn.ModuleDict({"first": nn.Linear(2, 2), "second": nn.Tanh()})
+    assert parts.first is parts["first"]
+    parts.second = nn.ReLU()
+    assert type(parts["second"]) is nn.ReLU
+    parts.scale = nn.Parameter(T.ones(1))
+    assert [name for name, _ in parts.named_parameters()] == ["scale", "first.weight", "first.bias"]
+    with pytest.raises(AttributeError, match="third"):
+        _ = parts.third
+    assert copy.deepcopy(parts).first.weight.tolist() == parts.first.weight.tolist()
+
+
 def test_a_shared_parameter_counts_once() -> None:
     net = Net()
     net.layers.append(net.layers[0])

@@ -77,7 +77,7 @@ OF_TENSOR = {
     "mul": _binary,
     **dict.fromkeys(("div", "remainder", "fmod", "floor_divide"), _binary._replace(domain="positive")),
     "masked_fill": _unary._replace(call=lambda f, x: f(x, x > 0.0, 2.0)),
-    "cumsum": Row(lambda f, x: (f(x), f(x, axis=1), f(x, 0)), (M,)),
+    **dict.fromkeys(("cumsum", "cumprod"), Row(lambda f, x: (f(x), f(x, axis=1), f(x, 0)), (M,))),
     "sort": Row(lambda f, x: (f(x), f(x, axis=0, descending=True)), (M,)),
     "topk": Row(lambda f, x: (f(x, 2), f(x, 1, axis=0), f(x, 3, largest=False)), (M,)),
     "norm": Row(lambda f, x: (f(x), f(x, axis=1), f(x, 1, 0), f(x, 3.0, -1, True), f(x, math.inf, 0)), (M,)),
@@ -203,6 +203,7 @@ NOT_DIFFERENTIABLE = {
     "made of numbers": "arange bernoulli empty empty_like eye from_numpy full full_like linspace manual_seed "
     "multinomial new_ones new_zeros normal ones ones_like rand rand_like randint randn randn_like randperm uniform "
     "zeros zeros_like",
+    "types by default": "get_default_dtype set_default_dtype",
     "modes, and what is known of a tensor": "enable_grad no_grad inference_mode backward grad data detach is_leaf "
     "requires_grad requires_grad_ zero_grad shape size dim numel stride is_contiguous ndim strides __len__ __hash__",
     "numbers for Python": "item numpy tolist tolist_flat __array__ __array_ufunc__ __bool__ __buffer__ __float__ "

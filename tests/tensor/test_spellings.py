@@ -51,11 +51,36 @@ def test_axes_have_two_names(name: str) -> None:
     assert getattr(T, name)(X, dim=0).tolist() == getattr(T, name)(X, axis=0).tolist()
 
 
+def test_the_indices_of_what_has_changed_are_refused() -> None:
+    x = X.copy()
+    found = x.max(axis=1)
+    x[0] = 0.0
+    assert found.values.tolist() == [3.0, 6.0]
+    with pytest.raises(ArgumentError, match="assigned since"):
+        _ = found.indices
+    assert not hasattr(X, "indices")
+
+
+def test_the_default_type_is_float64() -> None:
+    T.set_default_dtype(T.get_default_dtype())
+    with pytest.raises(ArgumentError, match=r"model\.float\(\)"):
+        T.set_default_dtype(T.float32)
+
+
+def test_axes_of_length_1_in_front_are_dropped_where_elements_are_assigned() -> None:
+    x = T.zeros(2, 3)
+    x[0] = X[1:]
+    assert x.tolist() == [[4.0, 6.0, 5.0], [0.0, 0.0, 0.0]]
+    with pytest.raises(ShapeError):
+        x[0] = X
+
+
 def test_dim_means_what_it_means_in_pytorch() -> None:
     values, indices = X.max(dim=1)
     assert (values.tolist(), indices.tolist()) == ([3.0, 6.0], [0, 1])
     assert X.max(axis=1).tolist() == X.max(1).tolist() == [3.0, 6.0]
     assert T.min(input=X, dim=0, keepdim=True).indices.tolist() == [[0, 0, 0]]
+    assert (X.max(1).values.tolist(), X.min(1).indices.tolist()) == ([3.0, 6.0], [1, 0])
     assert X.var(dim=1).tolist() == [1.0, 1.0]
     assert X.var(axis=1).tolist() == pytest.approx([2 / 3, 2 / 3])
     assert X.std(dim=0, unbiased=False).tolist() == X.std(axis=0).tolist()
