@@ -70,12 +70,14 @@ class Extension:
         floats: makes the bytes of an array of a list of floats, and None of others; None as long as there is none.
         table: does so for nested lists of a shape (`NumbersNode.packed`); None as long as there is none.
         is_possible: whether there is, or may be one.
+        asked_after: so many calls of a step, where there are known to be many more; None for MANY_CALLS.
     """
 
     def __init__(self) -> None:
         self._include = include = sysconfig.get_paths().get("include", "")
         has_headers = os.path.isfile(os.path.join(include, "Python.h")) and len(include.split()) == 1
         free = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+        self.asked_after: int | None = None
         self.make: Callable[[tuple[Any, ...]], Callable[..., Any]] | None = None
         self.floats: Callable[[list[Any]], bytes | None] | None = None
         self.table: Callable[[tuple[Any, ...]], bytes | None] | None = None
@@ -161,7 +163,7 @@ def expect(writer: ConditionWriter, of_guard: Sequence[str], calls: Sequence[int
     def ask() -> bool:
         if not seem_same():
             return False
-        if calls[0] < MANY_CALLS or not extension.is_possible or not extension.is_ready():
+        if calls[0] < (extension.asked_after or MANY_CALLS) or not extension.is_possible or not extension.is_ready():
             return True
         kernel.fast_calls.clear()  # the general path makes another one
         return False

@@ -55,7 +55,7 @@ _SLOW, _PLAIN, _UNDONE, FRUITLESS = 20, 64, 4, 3
 #: So many times in a row, as many calls have taken longer together.
 _COSTLY_WINDOWS = 3
 #: So many calls are not judged, unless they have lost so many seconds.
-_FIRST_CALLS, _LOST = 100, 0.02
+_FIRST_CALLS, _LOST = 1000, 0.02
 #: The part of the time of iterations that questions without a result may take, while there is no code.
 _ASKING, _MOST_UNASKED = 0.01, 1000
 #: Questions without a result, that compiled calls have not made up for, may take so many seconds, and such a part.

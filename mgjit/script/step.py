@@ -31,6 +31,7 @@ from ..kernels.factory import Maker
 from ..kernels.first_calls.earnings import TooMany, Waiting
 from ..kernels.first_calls.pending import Prepared
 from ..kernels.kernels import Kernels
+from ..runtime import vectorcall
 from ..runtime.detached import Detached, attach_all
 from ..runtime.kernel import Kernel
 from ..runtime.stats import Stats
@@ -53,6 +54,8 @@ _LONG = 0.05
 #: What compiled calls have not saved yet of the cost of traces is at most such a part of what plain Python would have
 #: taken, or so many seconds; and such a part of what they have saved may be spent on further ones.
 _DEBT, _FIRST_DEBT, _PART = 0.03, 0.25, 1.0
+#: Where many calls are to come, quick ones are asked for after so many.
+_ASKED_AFTER = 100
 #: So many traces of one call, each of which had to be made again, show that there is no end to it.
 _AGAIN = 3
 _STOPPED = "an `if` or `assert` in the step, or what may raise an error, is for Python: that call was undone"
@@ -314,6 +317,8 @@ def made(source: StepSource, namespace: dict[str, Any], allowed: float, calls: f
         calls: how many there are probably going to be.
     """
     hide_warnings()
+    if calls > vectorcall.MANY_CALLS and allowed > 0.0:
+        vectorcall.extension.asked_after = _ASKED_AFTER
     step = OutlinedStep(source.compiled(namespace), StepOptions(background=True), source.numbers_only, source.leaving)
     earnings = step._kernels.earnings
     earnings.budget, earnings.all_calls, earnings.begins_at_once = min(allowed, _FIRST_DEBT), calls, True
