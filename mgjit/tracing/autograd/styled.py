@@ -3,9 +3,9 @@
 Nearly all of them are sums and products of two nodes, with the usual derivatives.  These have no edges:
 
 1. Objects come after their operands, so it is known of these whether gradients flow through them.
-2. A sum or product of two through which they do, or of one and a constant or input, whose derivatives are those of
-   the operation, is usual if its gradient is zero so far.  Any other object becomes a node with edges, which is
-   converted as those of other flows are (autograd/conversion.py).
+2. A sum or product of two through which they do, or of one and a constant or input, which may be no object, is usual
+   if the derivatives are those of the operation, and its gradient is zero so far.  Any other object becomes a node
+   with edges, which is converted as those of other flows are (autograd/conversion.py).
 3. Contributions are noted last one first: those of the first object, and of these the last operand's.  For those along
    an edge, its number stands for the record that is made later.
 4. Usual records become ones through which gradients flow at once, so that no other node takes them; an operand that
@@ -34,6 +34,16 @@ def _takes_none(operand: int) -> bool:
     return operand < 0 and ops.leaf_kind(operand) in (ops.CONSTANT, ops.INPUT)
 
 
+class Usual(Node):
+    """A node that is no parameter, and without edges."""
+
+    __slots__ = ()
+    edges: Any = ()
+    candidates: Any = ()
+    is_parameter = False
+    has_gradient = True
+
+
 class StyledGraph:
     """The nodes of a flow whose steps are known with operands first.
 
@@ -53,7 +63,7 @@ class StyledGraph:
         self.usual: list[Node] = []
         self._factors: dict[int, int] = {}  # the operands of factors, by identity
         self._kept: list[Any] = []
-        self._exchanged: list[tuple[int, Node, Node]] = []  # usual records whose operands may get other records
+        self._exchanged: list[tuple[Any, int, Node]] = []  # columns of usual records whose operands may get other ones
         self._with_edges: list[Node] = []
         self._edges = 0
         self._senders: list[int] = []
@@ -66,7 +76,8 @@ class StyledGraph:
         self.nodes = self._leaves + self._sources
 
     def _meet_all(self, steps: Iterable[Step]) -> None:
-        recorder, lasting, used, usual = self._meeting.recorder, self._meeting.lasting, self._used, self.usual
+        recorder, lasting, used = self._meeting.recorder, self._meeting.lasting, self._used
+        add, send = self.usual.append, self._senders.append
         types: Any = self._meeting.types
         number, operand_of, factor_before = types.number, self._factor, self._factors.get
         op, a, b, nodes, find = recorder.op, recorder.a, recorder.b, self._flow.nodes, self._flow.nodes.get
@@ -83,51 +94,57 @@ class StyledGraph:
                 data = read(thing)
             except (AttributeError, KeyError):
                 data = None  # which meeting it refuses
-            record = data._leaf if type(data) is number and len(parts) == len(factors) == 2 else -1
+            record = data._leaf if type(data) is number and len(parts) == len(factors) <= 2 else -1
             code = op[record] if record >= 0 and "/" not in forms else -1
             if code == PRODUCT or code == SUM:  # noqa: SIM109 - quicker
-                x, y = find(id(parts[0])) or self._met(parts[0]), find(id(parts[1])) or self._met(parts[1])
-                if x is not None and y is not None and (x.has_gradient or y.has_gradient):
-                    first, second, (dx, dy) = a[record], b[record], factors
-                    if x.operand != first:  # as where a constant is added from the left
-                        x, y, dx, dy = y, x, dy, dx
-                    fits = x.operand == first and y.operand == second
-                    if not (x.has_gradient and y.has_gradient):
-                        fits = fits and _takes_none(second if x.has_gradient else first)
-                    elif parts[0] is not x.thing:
-                        fits = False  # contributions would come in another order
-                    if not fits:
-                        pass
-                    elif code == SUM:
-                        if factors is not ones:
-                            fits = not x.has_gradient or (type(dx) in _PLAIN and dx == 1)
-                            fits = fits and (not y.has_gradient or (type(dy) in _PLAIN and dy == 1))
-                            ones = factors if fits and x.has_gradient and y.has_gradient else ones
-                    else:
-                        if x.has_gradient:
+                p, q = parts[0], parts[-1]
+                x = find(id(p)) or self._met(p)
+                y = find(id(q)) or self._met(q)
+                if x is not None and y is not None:
+                    first, second = a[record], b[record]
+                    dx, dy = factors[0], factors[-1]
+                    is_both = x.has_gradient and y.has_gradient and len(parts) == 2
+                    if is_both and x.operand == first and y.operand == second:
+                        if code == SUM:
+                            fits = factors is ones or (type(dx) in _PLAIN and type(dy) in _PLAIN and dx == dy == 1)
+                            ones = factors if fits else ones
+                        else:
                             factor = dx._leaf if type(dx) is number else factor_before(id(dx)) or operand_of(dx)
-                            fits = factor == second
-                        if y.has_gradient and fits:
-                            factor = dy._leaf if type(dy) is number else factor_before(id(dy)) or operand_of(dy)
-                            fits = factor == first
+                            if fits := factor == second:
+                                factor = dy._leaf if type(dy) is number else factor_before(id(dy)) or operand_of(dy)
+                                fits = factor == first
+                    elif is_both:
+                        fits = False  # contributions would come in another order
+                    else:
+                        if not x.has_gradient:
+                            x, y, dx = y, x, dy
+                        mine, other = (first, second) if x.operand == first else (second, first)
+                        fits = x.has_gradient and x.operand == mine and _takes_none(other)
+                        if fits and len(parts) == 2:
+                            fits = y.operand == other
+                        if fits and code == SUM:
+                            fits = type(dx) in _PLAIN and dx == 1
+                        elif fits:
+                            factor = dx._leaf if type(dx) is number else factor_before(id(dx)) or operand_of(dx)
+                            fits = factor == other
                     if fits and gradient_of(thing) is not zero:
                         fits = self._is_zero(gradient_of(thing))
                         zero = gradient_of(thing) if fits else zero
                     key = id(thing)
                     if fits and not (key in lasting or key in nodes or record in used):
-                        node = nodes[key] = new(Node)
-                        node.thing, node.known, node.operand, node.value = thing, known, record, record
-                        node.is_parameter, node.has_gradient = False, True
-                        node.edges, node.candidates, node.senders = (), (), []
+                        node = nodes[key] = new(Usual)
+                        node.thing, node.known, node.senders = thing, known, []
+                        node.operand = node.value = record
                         op[record] = code - ops.NUMBER
-                        usual.append(node)
-                        if y.has_gradient:
+                        add(node)
+                        if is_both:
                             y.senders.append(record)
-                        if x.has_gradient:
-                            x.senders.append(record)
-                        self._senders.append(record)
-                        if x.edges or y.edges:
-                            self._exchanged.append((record, x, y))
+                            if y.edges:
+                                self._exchanged.append((b, record, y))
+                        x.senders.append(record)
+                        if x.edges:
+                            self._exchanged.append((a if is_both or mine == first else b, record, x))
+                        send(record)
                         continue
             self._meet_with_edges(self._flow.node(thing), parts, factors, forms)
 
@@ -183,8 +200,8 @@ class StyledGraph:
         made: list[int | None] = [None] * self._edges
         crossed = {node.operand for node in self.nodes if node.has_gradient}
         linked, converted = convert(recorder, self._leaves + self._with_edges, made, self._used, crossed)
-        for record, x, y in self._exchanged:
-            recorder.a[record], recorder.b[record] = x.value, y.value
+        for column, record, x in self._exchanged:
+            column[record] = x.value
 
         def records(senders: list[int]) -> list[int]:
             return [sender if sender >= 0 else made[~sender] for sender in senders]  # type: ignore[misc]
