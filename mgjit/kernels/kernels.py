@@ -270,7 +270,7 @@ class Kernels:
                     self._traced(plan.key, lambda: self.maker.look(plan))
                 raise
             self._unearned.pop(lengths, None)
-            self._met = self._untraced = None
+        self._met = self._untraced = None
         self._refuse_too_often(plan, known, reason, outdated)
         attach_numbers()
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
