@@ -1,6 +1,6 @@
 """Variations of programs that were wrong, stopped or dear once: of each cause, those of several people's styles.
 
-The name of a situation of variations.txt begins with the cause.
+The name of a situation of variations.txt begins with the cause; causes.py says what these are, and plays all.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from mgjit.base.ffi import PYPY
+from tests.situations.causes import CAUSES
 from tests.situations.play import situations, verdict
 
 _FOUND = list(situations("variations.txt"))
@@ -22,7 +23,7 @@ _CASES = [
 ]
 
 
-@pytest.mark.sampled(one_of=30)
+@pytest.mark.sampled(one_of=60)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each situation is played in processes of its own")
 @pytest.mark.parametrize(("verify", "script"), _CASES)
 def test_01_as_in_plain_python(verify: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,4 +41,6 @@ def test_02_there_are_ten_of_each_cause() -> None:
     """Each has a name of its own."""
     names = [name for name, _, _ in _FOUND]
     assert len(set(names)) == len(names)
-    assert min(Counter(name.partition(":")[0] for name in names).values()) >= 10
+    counts = Counter(name.partition(":")[0] for name in names)
+    assert set(counts) == set(CAUSES)
+    assert min(counts.values()) >= 10
