@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 #: Methods that may be those of files.
 WRITES = frozenset({"write", "writelines"})
+_IN_MEMORY = (io.StringIO, io.BytesIO)
+#: Where the classes of files are that do nothing else.
+_LIBRARY = getattr(sys, "stdlib_module_names", frozenset({"_io", "io", "gzip", "bz2", "lzma", "codecs", "tempfile"}))
 #: What threads hold while they trace.
 _holding: dict[int, Effects] = {}
 #: Threads in which nothing may happen that only Python can do.
@@ -120,7 +123,7 @@ def printed(*arguments: Any, **options: Any) -> None:
     show = functools.partial(print, *[str(each) for each in arguments], **{**options, "file": file})
     if _is_stream(file):
         _happens("prints", "printed", show)
-    elif isinstance(file, (io.StringIO, io.BytesIO)) or get_ident() not in {*_holding, *_strict}:
+    elif type(file) in _IN_MEMORY or get_ident() not in {*_holding, *_strict}:
         show()
     else:  # print would call a method that the survey does not follow
         raise PlainCall(f"the step prints to a {type(file).__name__}, which may do anything")
@@ -142,11 +145,13 @@ def writing(method: Any) -> Any:
 
 
 def _is_stream(thing: Any) -> bool:
-    """Whether what is written to something is seen outside of the program."""
+    """Whether what is written to something is seen outside of the program, and has no other effects."""
     effects = _holding.get(get_ident())
     streams = (sys.stdout, sys.stderr) if effects is None else effects.streams
-    is_memory = isinstance(thing, (io.StringIO, io.BytesIO))
-    return any(thing is stream for stream in streams) or (isinstance(thing, io.IOBase) and not is_memory)
+    if any(thing is stream for stream in streams):
+        return True
+    is_library = type(thing).__module__.partition(".")[0] in _LIBRARY
+    return isinstance(thing, io.IOBase) and is_library and type(thing) not in _IN_MEMORY
 
 
 def _happens(does: str, done: str, happen: Callable[[], Any]) -> None:

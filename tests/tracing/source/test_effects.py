@@ -203,15 +203,16 @@ def test_08_print_to_an_object_of_the_users(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("MGJIT_REFUSE", raising=False)
     lines: list[str] = []
 
-    class Sink:
-        def write(self, text: str) -> None:
+    class Sink(io.TextIOBase):
+        def write(self, text: str) -> int:
             lines.append(text)
+            return len(text)
 
     sink = Sink()
 
     @mgjit.compile(background=False)
     def step(x: Any) -> Any:
-        print("a call", file=sink, end=";")  # type: ignore[call-overload]
+        print("a call", file=sink, end=";")
         return x * 2.0
 
     with pytest.warns(UserWarning, match="prints to a Sink"):
