@@ -10,13 +10,12 @@ from collections import Counter
 
 import pytest
 
-from mgjit.base.ffi import PYPY
-from tests.situations.causes import CAUSES
+from tests.situations.causes import CAUSES, left_out
 from tests.situations.play import situations, verdict
 
 _FOUND = list(situations("variations.txt"))
 _CASES = [
-    pytest.param(verify, script, id=f"{name}, {verify}")
+    pytest.param(verify, name, script, id=f"{name}, {verify}")
     for verify in ("never", "auto")
     for name, script, _ in _FOUND
     if verify == "never" or "# mgjit run" not in script
@@ -25,15 +24,13 @@ _CASES = [
 
 @pytest.mark.sampled(one_of=60)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each situation is played in processes of its own")
-@pytest.mark.parametrize(("verify", "script"), _CASES)
-def test_01_as_in_plain_python(verify: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("verify", "name", "script"), _CASES)
+def test_01_as_in_plain_python(verify: str, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same results, types, objects and side effects; of a step in plain Python, one warning says so."""
     monkeypatch.delenv("MGJIT_REFUSE", raising=False)
     monkeypatch.setenv("MGJIT_VERIFY", verify)
-    if "import numpy" in script:
-        pytest.importorskip("numpy")
-    if PYPY and "import sqlite3" in script:
-        pytest.xfail("PyPy's sqlite3 is Python: what a connection keeps is looked into, and there are several reasons")
+    if reason := left_out(name, script):
+        pytest.skip(reason)
     assert verdict(script, are_warnings_compared=True) == "right"
 
 
