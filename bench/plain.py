@@ -3,7 +3,7 @@
     python bench/plain.py                     a table; on Linux pinned to one processor
     python bench/plain.py --only waiting      the forms whose names begin so
 
-Bare and decorated calls take turns in one process, each on data of its own; a figure is the median of the rounds, in
+Bare and decorated calls take turns in one process, each on data and with code of its own; a figure is the median of the rounds, in
 processor time.  `target` is what a decorated call may cost: 1.05 of the bare one and 0.3 us.
 
     given up     the step is never compiled: its code shows it, or traces have found it
@@ -29,6 +29,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgjit
+from bench.afresh import afresh
 from mgjit.kernels import kernels as kernels_of_steps
 
 #: Calls before measuring, of both, whose numbers then are alike; calls a round, and rounds.
@@ -233,17 +234,18 @@ def microseconds(call: Callable[..., Any], arguments: tuple[Any, ...]) -> float:
     return (process_time() - started) / CALLS * 1e6
 
 
-def measured(form: Form) -> tuple[float, float, Any]:
-    """Microseconds of a bare and of a decorated call, and the step."""
-    decorate = form.decorated or usual
-    bare, step = decorate(form.make(), BARE), decorate(form.make(), form.options or {})
+def measured(name: str) -> tuple[float, float]:
+    """Microseconds of a bare and of a decorated call, each with code of its own (afresh.py)."""
+    own, form = afresh(__file__), afresh(__file__).FORMS[name]
+    bare = (own.FORMS[name].decorated or own.usual)(own.FORMS[name].make(), own.BARE)
+    step = (form.decorated or usual)(form.make(), form.options or {})
     with form.around():
         form.prepare(step)
         for _ in range(BEFORE):
             bare(*form.arguments)
             step(*form.arguments)
         pairs = [(microseconds(bare, form.arguments), microseconds(step, form.arguments)) for _ in range(ROUNDS)]
-    return statistics.median(one for one, _ in pairs), statistics.median(other for _, other in pairs), step
+    return statistics.median(one for one, _ in pairs), statistics.median(other for _, other in pairs)
 
 
 def main() -> None:
@@ -256,9 +258,9 @@ def main() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print("| form | bare us | decorated us | ratio | target us | |")
     print("|---|---:|---:|---:|---:|---|")
-    for name, form in FORMS.items():
+    for name in FORMS:
         if name.startswith(wanted):
-            bare, decorated, _ = measured(form)
+            bare, decorated = measured(name)
             target = 1.05 * bare + 0.3
             told = "" if decorated <= target else "above"
             print(
