@@ -3,8 +3,8 @@
     python bench/plain.py                     a table; on Linux pinned to one processor
     python bench/plain.py --only waiting      the forms whose names begin so
 
-Bare and decorated calls take turns in one process, each on data and with code of its own; a figure is the median of the rounds, in
-processor time.  `target` is what a decorated call may cost: 1.05 of the bare one and 0.3 us.
+Bare and decorated calls take turns in one process, with data and code of their own; a figure is the median of the
+rounds, in processor time.  `target` is what a decorated call may cost: 1.05 of the bare one and 0.3 us.
 
     given up     the step is never compiled: its code shows it, or traces have found it
     waiting      no kernel is there yet: before the first trace, and while code is built

@@ -46,12 +46,14 @@ class Instead:
 
     Attributes:
         content: the object. where: the class and attribute. kind: of the home before.
+        is_gradient: whether it is None in place of a gradient that a backward pass adds to: for it that is 0.0.
     """
 
-    __slots__ = ("content", "kind", "where")
+    __slots__ = ("content", "is_gradient", "kind", "where")
 
-    def __init__(self, content: Any, where: str, kind: Any) -> None:
-        self.content, self.where, self.kind = content, where, kind
+    def __init__(self, content: Any, owner: type, name: str, kind: Any) -> None:
+        self.content, self.where, self.kind = content, f"{owner.__name__}.{name}", kind
+        self.is_gradient = content is None and hasattr(owner, "backward")
 
 
 class Home:
@@ -82,30 +84,30 @@ class Home:
         number = self.array[self.index]
         return number if self.kind is None or self.given == number else self.kind(number)
 
-    def put(self, content: Any, where: str) -> None:
-        """Let this be what the program has assigned to an attribute."""
+    def put(self, content: Any, owner: type, name: str) -> None:
+        """Let this be what the program has assigned to an attribute of an object of class `owner`."""
         if counts_as_number(type(content)):
             try:
                 self.array[self.index] = content
             except (TypeError, ValueError, OverflowError):  # large ints, and what numpy has that is no number
-                self._hold(content, where)
+                self._hold(content, owner, name)
             else:
                 self.see(content)
         else:
-            self._hold(content, where)
+            self._hold(content, owner, name)
 
-    def _hold(self, content: Any, where: str) -> None:
+    def _hold(self, content: Any, owner: type, name: str) -> None:
         kind = self.kind.kind if type(self.kind) is Instead else self.kind
         self.array[self.index] = 0.0
-        self.kind = Instead(content, where, kind)
+        self.kind = Instead(content, owner, name, kind)
         _without_number.add(self)
         tracing_threads[NO_THREAD] = FLOAT64  # of no meaning here
 
     def has_number(self) -> bool:
-        """Whether there is a number: None is 0.0 if this is the place of a gradient."""
+        """Whether there is a number: None is 0.0 for a backward pass, if this is the place of a gradient."""
         held: Any = self.kind
         if type(held) is Instead:
-            if held.content is not None or self.array is not self.storage.grad:
+            if not held.is_gradient or self.array is not self.storage.grad:
                 return False
             self.kind = held.kind
         _without_number.discard(self)
@@ -391,7 +393,7 @@ def _class_of(original: type, fields: tuple[Field, ...]) -> property:
 
 def _property(cls: type, field: Field) -> property:
     read, write, name = field.read, field.write, field.name
-    entries, where = _dict_reader(cls) or vars, f"{cls.__name__}.{name}"
+    entries = _dict_reader(cls) or vars
 
     def get_slot(self: Any) -> Any:
         raw = read(self)
@@ -417,7 +419,7 @@ def _property(cls: type, field: Field) -> property:
         elif is_traced(number):  # others of these objects have no such number
             raise PlainCall(f"only some objects have {type(self).__name__}.{name}")
         else:
-            raw.put(number, where)
+            raw.put(number, cls, name)
 
     def delete(self: Any) -> None:
         try:

@@ -157,7 +157,7 @@ def _copy_one(field: Field, memory: Any, place: int, thing: Any, home: Home | No
     if home is None:  # a Value, which holds numbers
         memory[place] = number
     else:
-        home.put(number, f"{original_class(type(thing)).__name__}.{field.name}")
+        home.put(number, original_class(type(thing)), field.name)
 
 
 class Detached:

@@ -90,23 +90,31 @@ def test_02_copies_are_independent(cls: Any, duplicate: Any) -> None:
 )
 @pytest.mark.parametrize("name", ["data", "grad"])
 def test_03_what_is_no_number(cls: Any, other: Any, name: str) -> None:
-    """It is held as it is; a kernel gets 0.0 for a gradient that is None, and otherwise does not run."""
+    """It is held as it is, and kernels do not run."""
     thing, storage = moved(cls)
     setattr(thing, name, other)
     assert getattr(thing, name) is other
     assert getattr(copy.copy(thing), name) is other
-    if other is None and name == "grad":
+    with pytest.raises(PlainCall, match=rf"{cls.__name__}\.{name} is .*Put a number there"):
         attach_numbers()
-        assert storage.grad[1] == thing.grad == 0.0
-    else:
-        with pytest.raises(PlainCall, match=rf"{cls.__name__}\.{name} is .*Put a number there"):
-            attach_numbers()
-        assert getattr(thing, name) is other
-        assert are_detached()
+    assert getattr(thing, name) is other
+    assert are_detached()
     setattr(thing, name, 2.5)
     attach_numbers()
     assert not are_detached()
     assert getattr(storage, name)[1] == getattr(thing, name) == 2.5
+
+
+def test_03_a_gradient_that_is_none_is_zero_for_a_backward_pass() -> None:
+    class Node(WithDict):
+        def backward(self) -> None:
+            """Adds to gradients."""
+
+    thing, storage = moved(Node)
+    thing.grad = None
+    assert thing.grad is None
+    attach_numbers()
+    assert storage.grad[1] == thing.grad == 0.0
 
 
 @CLASSES

@@ -97,7 +97,7 @@ def test_01_ordinary_objects_for_a_while(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not issubclass(kind, Value)])  # which takes numbers only
 def test_02_attributes_that_hold_no_numbers(kind: type) -> None:
-    """They stay what they are until a kernel is used; a missing attribute becomes 0.0."""
+    """They stay what they are, and kernels do not take them; a missing attribute becomes 0.0."""
     _, found = things(kind)
 
     def plain() -> None:
@@ -107,11 +107,14 @@ def test_02_attributes_that_hold_no_numbers(kind: type) -> None:
     before = found[3].grad
     Detached(found).during(plain)
     assert [p.grad for p in found[:4]] == [None, 0.0, "no number", before]
-    with pytest.raises(PlainCall, match="no number"):
+    with pytest.raises(PlainCall, match="where a kernel has a number"):
         attach_numbers()
     found[2].grad = before
+    with pytest.raises(PlainCall, match="None"):
+        attach_numbers()
+    found[0].grad = 0.5
     attach_numbers()
-    assert [p.grad for p in found[:4]] == [0.0, 0.0, before, before]
+    assert [p.grad for p in found[:4]] == [0.5, 0.0, before, before]
 
 
 @pytest.mark.parametrize("kind", KINDS)

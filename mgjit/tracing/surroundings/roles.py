@@ -14,7 +14,7 @@ Of a step that is frozen, numbers that are only read are its weights, which are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -195,12 +195,14 @@ class _Assignment:
         fields = [f for f, found in kinds.items() if f in numeric or found == {type(None)}]
         if not numeric:
             return
-        fields.sort(key=lambda f: (f not in numeric, _ORDER.get(f.name, 2), f.name))
         if issubclass(group.kind, Value):  # whose data and gradients the engine keeps
-            for f in fields:
+            for f in sorted(fields, key=lambda f: (f not in numeric, _ORDER.get(f.name, 2), f.name)):
                 self._copy_of_values(group, f)
-        else:
-            self.roles.objects.append((list(group.things), fields))
+            return
+        for things, empty in _by_what_is_none(group.things, [f for f in fields if type(None) in kinds[f]]):
+            own = sorted(fields, key=lambda f: (f in empty, _ORDER.get(f.name, 2), f.name))
+            if len(empty) < len(fields):
+                self.roles.objects.append((things, own))
 
     def _copy_of_values(self, group: Group, f: Field) -> None:
         places = (Attribute(thing, f) for thing in group.things)
@@ -221,6 +223,15 @@ class _Assignment:
     def _is_weight(self, content: Any) -> bool:
         """Whether a number is memory even where the step only reads it."""
         return self._every_float and type(content) is float
+
+
+def _by_what_is_none(things: Sequence[Any], fields: Sequence[Field]) -> Iterable[tuple[list[Any], frozenset[Field]]]:
+    """Objects that have None in the same fields, with these: None is no number, of which a gradient may be 0.0."""
+    found: dict[frozenset[Field], list[Any]] = {}
+    columns = [contents_of(f, things) for f in fields]
+    for k, thing in enumerate(things):
+        found.setdefault(frozenset([f for f, column in zip(fields, columns) if column[k] is None]), []).append(thing)
+    return [(things, empty) for empty, things in found.items()]
 
 
 def _is_of_library(place: Place) -> bool:

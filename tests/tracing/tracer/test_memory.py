@@ -270,3 +270,37 @@ def test_09_none_that_another_kernel_makes_a_number() -> None:
         assert [w.data for w in their_weights] == [w.data for w in my_weights]
         # In the memory of a kernel, no gradient is 0.0.
         assert [w.grad or 0.0 for w in their_weights] == [w.grad or 0.0 for w in my_weights]
+
+
+class Frozen:
+    """Has a gradient, or None."""
+
+    def __init__(self, data: float, grad: float | None) -> None:
+        self.data, self.grad = data, grad
+
+
+@pytest.mark.parametrize("count", [4, 40])
+def test_14_of_many_objects_some_have_no_gradient(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is None, in these and in those that get it later."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+    mine, other = ([Frozen(0.1 * k, None if k % 3 else 0.0) for k in range(count)] for _ in range(2))
+
+    def training(things: list[Frozen]) -> Callable[[float], float]:
+        def step(x: float) -> float:
+            for p in things:
+                if p.grad is not None:
+                    p.grad += x * p.data
+                p.data -= 0.01 * x
+            return things[1].data
+
+        return step
+
+    step, plain = compiled(training(mine)), training(other)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(9):
+            if number > 4:
+                mine[3].grad = other[3].grad = None if number % 2 else 0.25
+            assert step(0.1 * number) == plain(0.1 * number)
+            assert [(p.data, p.grad) for p in mine] == [(p.data, p.grad) for p in other]
+    assert step.stats.calls >= 5
