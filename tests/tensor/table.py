@@ -8,8 +8,9 @@ with a second operand of some type, computed in one way; results and gradients a
 - of float32 with those of float64, nearly;
 - of eager C, and of compiled steps on each backend, with those of Python loops, bit for bit.
 
-`python -m tests.tensor.table` computes all cases, the tests those of a few views for each row.  PyTorch's numbers are
-those of bench/tensor_gradients.py.
+`python -m tests.tensor.table` computes all cases, or those of rows that are named, `... table 71` one of 71 (a prime,
+so that all ways have their turn), the tests those of a few views for each row.  PyTorch's numbers are those of
+bench/tensor_gradients.py.
 """
 
 from __future__ import annotations
@@ -460,14 +461,18 @@ def _slope(case: Case, thing: Any, given: list[Any], x: T.Tensor, k: int) -> flo
 def main() -> None:
     """Compute everything, and say how much that was."""
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:] or NAMES
-    count, wrong = 0, []
+    steps = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    chosen = [word for word in sys.argv[1:] if not word.isdigit()] or NAMES
+    count, computed, wrong = 0, 0, []
     for name in chosen:
         for case in cases(name):
             for backend in ("differences", *BACKENDS):
                 if backend.startswith("step") and not case.row.in_steps:
                     continue
                 count += 1
+                if steps and count % steps[0]:
+                    continue
+                computed += 1
                 try:
                     what = wrong_slopes(case) if backend == "differences" else wrong_in(case, backend)
                 except Exception as error:
@@ -475,7 +480,8 @@ def main() -> None:
                 if what:
                     wrong.append((*case, backend))
                     print(*case, backend, what[:300], flush=True)
-    print(f"{len(chosen)} operations and layers, {count} cases, {len(wrong)} wrong; not in the table: {missing()}")
+    told = f"{len(chosen)} operations and layers, {count} cases, {computed} computed, {len(wrong)} wrong"
+    print(f"{told}; not in the table: {missing()}")
     sys.exit(bool(wrong or missing()))
 
 
