@@ -46,6 +46,11 @@ class Report:
         return "\n".join(lines) or "mgjit: no loop was found that trains (--loop FILE:LINE names one)."
 
 
+def _time(seconds: float) -> str:
+    """A short time, for people."""
+    return f"{1e6 * seconds:,.0f} us" if seconds < 1e-2 else f"{1e3 * seconds:,.0f} ms"
+
+
 def _told(section: Section) -> list[str]:
     source, step = section.source, section.step
     place = f"lines {source.first} to {source.last} are" if source.last > source.first else f"line {source.first} is"
@@ -54,6 +59,8 @@ def _told(section: Section) -> list[str]:
         return []
     if step is None:
         why = section.reason or "the loop did not run long enough for it to be worth while"
+        if section.done and section.iteration:
+            why += f" ({_time(section.iteration)} each)"
         return [f"{head}, which was not tried: {why}."]
     stats = step.stats
     text = f"{head}: {plural(section.calls, 'compiled call')}"
@@ -63,7 +70,11 @@ def _told(section: Section) -> list[str]:
         text += f", {stats.plain_calls:,} others in Python"
     if step.undone:
         text += f", {step.undone:,} of them undone"
-    lines = [f"{text}; {plural(stats.traces, 'trace')}."]
+    text += f"; {plural(stats.traces, 'trace')}."
+    if section.each and section.iteration and not section.reason:
+        times = section.iteration / section.each
+        text += f" {_time(section.each)} each instead of {_time(section.iteration)}: {times:.1f} times as fast."
+    lines = [text]
     reasons = dict.fromkeys([*stats.plain_reasons, section.reason, *stats.retraces[:_MOST_RETRACES]])
     lines += [f"    {reason}" for reason in reasons if reason]
     return lines

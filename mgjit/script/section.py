@@ -84,12 +84,13 @@ class Section(Counted):
     Attributes:
         outer, inner: those around it and in it, in the same function. within: those in it, of other functions.
         frame: the identities of the frame of its function, and of the code.
+        each: processor seconds of the last compiled calls, on average; 0.0 before there are some.
     """
 
     __slots__ = (
-        "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "failures", "frame", "goes_on", "inner",
-        "is_inside", "is_plain", "lacks", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow", "source",
-        "start", "step", "trace_seconds", "vain", "within",
+        "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "each", "failures", "frame", "goes_on",
+        "inner", "is_inside", "is_plain", "lacks", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow",
+        "source", "start", "step", "trace_seconds", "vain", "within",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -104,7 +105,7 @@ class Section(Counted):
         self.is_inside = self.is_plain = self.goes_on = self.lacks = False
         self.lengths: dict[int, int] = {}
         self.frame = (0, 0)
-        self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = self.lost = 0.0
+        self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = self.lost = self.each = 0.0
         self.calls_to_come = self.start = 0.0  # `start`: the iterations before this round
         self.rounds = 0  # how often its function has gone through it
         self.calls = self.slow = self.costly = self.failures = 0
@@ -473,7 +474,7 @@ class Trying(Section):
         is_usual = self.calls > _FIRST_CALLS or self.lost > _LOST
         if is_usual and self.calls > _SLOW and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
             self.end("compiled calls took longer than Python")
-        self.slow, self.compiled = 0, 0.0
+        self.each, self.slow, self.compiled = self.compiled / _SLOW, 0, 0.0
 
     def _failed(self, error: Exception) -> Sequence[Any]:
         """After an exception, which has changed nothing."""
