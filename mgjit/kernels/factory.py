@@ -216,11 +216,11 @@ class Maker:
 
         def traced() -> tuple[TracedCall, Guard]:
             nonlocal keeps
-            survey = Survey(self.function, given)
+            survey = Survey(self.function, given, self.knowledge.built)
             keeps = survey.met.keeps
             heap = self.heap(survey, location)
             call = trace_call(run, plan, slots, heap, survey, location)
-            guard = Guard(survey, call.heap.looked_after, self._pace)
+            guard = Guard(survey, call.heap.looked_after, self._pace, call.heap.replaced)
             guard.watch_numbers(call.kept)
             guard.watch_leaves([memory for _, memory in call.trace.bound_storages if isinstance(memory, Memory)])
             return call, guard
@@ -343,8 +343,8 @@ class Maker:
         plan, traced, guard, trace = prepared.plan, prepared.traced, prepared.guard, prepared.traced.trace
         heap, copies = traced.heap, None
         guard.expired = heap.valid_once
-        if heap.copied:
-            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers)
+        if heap.copies:
+            copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers, heap.built)
             guard.ask(copies.difference)
         return kind(
             code, plan, guard, _storages(trace, move), move, trace.outputs, trace.checks, result, prepared.slots,

@@ -304,8 +304,7 @@ class _Writer(ConditionWriter):
             lines = [*_inside("try:", lines), f"except {self.name_of(BaseException)}:", *recovering]
         indices = self._indices(copies.inputs) if copies.inputs else ""
         fill = f"{self.name_of(copies.fill)}({indices})"
-        paths = [part.given for part in copies.told.kept if part.given is not None]
-        kept = "".join(f"{path.expression(self.parameters, self.name_of)}, " for path in paths)
+        kept = "".join(f"{path.expression(self.parameters, self.name_of)}, " for path in copies.told.paths)
         keeping = [f"{self.name_of(copies.told.given)}[:] = {kept}"] if kept else []
         accepted = " and ".join([f"{owed}[0] < 0", fill, *self.afterwards])
         return _inside(f"if {accepted}:", [*keeping, *draws, *lines, f"return {result}"])

@@ -229,7 +229,7 @@ def run_rows(
 
     def show() -> None:
         if runner.done:
-            if row is not None and kernel.copies is not None and kernel.copies.told.kept:
+            if row is not None and kernel.copies is not None and kernel.copies.told.paths:
                 kernel.copies.keep(row(rows.start + runner.done - 1))
             kernel.copy_out()
         count[0] = before + runner.done

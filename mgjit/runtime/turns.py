@@ -144,6 +144,8 @@ class _Stretch:
             return True
         mine, theirs = kernel.copies, self._copying.copies
         assert theirs is not None
+        if mine.built.places or theirs.built.places:
+            return False
         return len(mine.numbers) == len(theirs.numbers) and _are_same(mine.parts, theirs.parts)
 
     def has_started(self, report: Callable[[int], Any], count: array[int]) -> bool:
@@ -186,7 +188,7 @@ class _Stretch:
         assert self._copying.copies is not None
         copying = [group.kernel.copies is not None for group in self._groups]
         last = next((row for row in reversed(range(done)) if copying[self._order[row]]), None)
-        if last is not None and self._copying.copies.told.kept:
+        if last is not None and self._copying.copies.told.paths:
             self._copying.copies.keep(self._rows[self._start + last])
 
     def results(self) -> Iterator[Any]:

@@ -341,6 +341,7 @@ static PyObject *quickly(Call *call, PyObject *const *given, const Taken *taken)
 {
     union { double number; unsigned long long bits; } result;
     Copies *copies = &call->copies;
+    PyObject *made = NULL;
     int is_done = 1, is_undone = 0;
     if (holds(call) <= 0) return NULL;
     if (copies->count) {
@@ -358,15 +359,14 @@ static PyObject *quickly(Call *call, PyObject *const *given, const Taken *taken)
             --*call->undo.counter;
         }
     }
-    if (copies->count) {
-        is_done = is_done && (is_undone || show(copies) >= 0);
-        forget(copies);
-    }
+    if (copies->count) is_done = is_done && (is_undone || show(copies, given) >= 0);
     if (is_undone) {
-        Py_INCREF(call->undo.undone);
-        return call->undo.undone;
-    }
-    return is_done ? result_of(call, result.number) : NULL;
+        made = call->undo.undone;
+        Py_INCREF(made);
+    } else if (is_done)
+        made = result_of(call, result.number);
+    if (copies->count) forget(copies); /* last: what was there before may have a finaliser that calls the step */
+    return made;
 }
 
 static void dealloc(PyObject *self);
@@ -422,8 +422,11 @@ static int clear(PyObject *self)
     Py_CLEAR(call->undo.undone);
     Py_CLEAR(call->undo.kept);
     call->copies.count = 0;
+    call->copies.node_count = 0;
     PyMem_Free(call->copies.places);
+    PyMem_Free(call->copies.nodes);
     call->copies.places = NULL;
+    call->copies.nodes = NULL;
     call->count = -2; /* no call has so many arguments */
     call->general = Py_None;
     Py_INCREF(Py_None);

@@ -78,7 +78,7 @@ def _impurity(traced: TracedCall, assigns_gradients: bool) -> str:
     trace = traced.trace
     if traced.draws.size:
         return "draws random numbers"
-    if trace.states or traced.heap.copied or trace.nests or traced.writes:
+    if trace.states or traced.heap.copies or trace.nests or traced.writes:
         return "reads or changes numbers that are no parameters"
     targets = {ops.leaf_kind(a) for code, a in zip(trace.op, trace.a) if code == ops.STORE}
     allowed = {ops.OUTPUT, ops.LOCAL, ops.LOCAL_GRADIENT} | ({ops.GRADIENT} if assigns_gradients else set())

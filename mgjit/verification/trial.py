@@ -250,8 +250,9 @@ class Comparison:
 
         result = with_cleanup(call, lambda: tracing_threads.pop(me, None))
         self._seen.write_back()
-        for part in () if self._kernel.copies is None else self._kernel.copies.told.kept:
-            part.place.write(self._seen.as_given(part.place.read()))
+        told = None if self._kernel.copies is None else self._kernel.copies.told
+        for place in () if told is None else (*(part.place for part in told.kept), *told.built.places):
+            place.write(self._seen.as_given(place.read()))
         return self._seen.as_given(result)
 
     def _compiled(self) -> Any:

@@ -132,6 +132,8 @@ class Memory:
         """Whether a kernel does not copy all that the one before has assigned."""
         if self._copies is None or kernel.copies is None:
             return False
+        if self._copies.built.places:
+            return kernel.copies is not self._copies
         copied = set(map(_identity, kernel.copies.parts))
         return any(part.assigned and _identity(part) not in copied for part in self._copies.parts)
 
@@ -266,6 +268,8 @@ def _copy(buffer: Any, storage: ParameterStorage) -> Any:
 
 def _moves(before: Copies, after: Copies) -> list[tuple[int, int, int]] | None:
     """How the numbers that one kernel copies lie in the State of another: (from, to, how many); None if they do not."""
+    if before.built.places or after.built.places:
+        return None
     known = {_identity(part): part for part in before.parts}
     wanted = {_identity(part): part for part in after.parts}
     if not wanted.keys() <= known.keys():

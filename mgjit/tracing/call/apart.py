@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from operator import is_
 from types import FunctionType
 from typing import Any
 
@@ -62,7 +63,19 @@ def holds_only_numbers(returned: Any) -> bool:
 
 def is_object(returned: Any) -> bool:
     """Whether something is an object of a class of the user's that holds traced numbers, such as a loss."""
-    return may_be_object(returned) and any(is_traced(part) for part in attributes(returned).values())
+    if not may_be_object(returned):
+        return False
+    own = attributes(returned)
+    if any(map(is_traced, own.values())):
+        return True
+    kept = list(fields_to_return(returned).values())  # of others than those with numbers, nothing gets lost
+    return len(kept) == len(own) and all(map(is_, kept, own.values())) and any(map(_has_traced, kept))
+
+
+def _has_traced(part: Any) -> bool:
+    """Whether there is a traced number in a container of numbers."""
+    found = taken_apart(part)
+    return found is not None and any(is_traced(inner) or _has_traced(inner) for inner in found[1])
 
 
 def may_be_object(returned: Any) -> bool:

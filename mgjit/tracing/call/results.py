@@ -149,13 +149,13 @@ class GivenResult(ObjectResult):
     """
 
     def __init__(self, path: GivenPath, parts: ResultTree) -> None:
-        self._path, self.parts = path, parts
+        self.path, self.parts = path, parts
 
     def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
-        return self._path.find(arguments)
+        return self.path.find(arguments)
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
-        return self._path.expression(names, name_of)
+        return self.path.expression(names, name_of)
 
 
 class KnownResult(ObjectResult, ConstantResult):
@@ -196,6 +196,8 @@ class CompositeResult(ResultTree):
     """
 
     is_shared = False
+    #: Of a dict.
+    keys: tuple[Any, ...] | None = None
 
     def __init__(self, make: Callable[[list[Any]], Any], parts: list[ResultTree]) -> None:
         self.make, self.parts = make, parts
@@ -207,7 +209,7 @@ class CompositeResult(ResultTree):
         return made[self]
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
-        row = self._row()
+        row = self.row()
         if row is None:
             parts = f"[{', '.join(part.expression(outputs, name_of, names) for part in self.parts)}]"
         else:
@@ -216,7 +218,7 @@ class CompositeResult(ResultTree):
             parts = parts if make is None else f"{name_of(list)}({name_of(map)}({name_of(make)}, {parts}))"
         return parts if self.make is list else f"{name_of(self.make)}({parts})"
 
-    def _row(self) -> tuple[tuple[int, int], Any] | None:
+    def row(self) -> tuple[tuple[int, int], Any] | None:
         """The outputs, from the first to behind the last, if the parts are numbers in a row, all made in one way."""
         outputs = [part for part in self.parts if isinstance(part, OutputResult)]
         if len(outputs) < max(len(self.parts), _ROW) or len({part.make for part in outputs}) > 1:
@@ -269,17 +271,20 @@ def describe_result(
         path_of: where the container lies among the arguments for which an object stands; None for others.
         kept_at: where the step keeps a list that it has made; None for others.
     """
-    describer = _Describer(recorder, types, is_known, number_of, path_of, kept_at)
+    describer = Describer(recorder, types, is_known, number_of, path_of, kept_at)
     tree = describer.describe(returned)
     return SharingResult(tree.make, tree.parts) if describer.shares and isinstance(tree, CompositeResult) else tree
 
 
-class _Describer:
-    """Describes one result; the arguments are those of `describe_result`.
+class Describer:
+    """Describes results that may have parts in common; the arguments are those of `describe_result`.
 
     Attributes:
-        shares: whether a container has several places in it.
+        shares: whether a container has several places in them.
+        tells_tuples: whether tuples are told apart as well.
     """
+
+    tells_tuples = False
 
     def __init__(
         self,
@@ -298,7 +303,9 @@ class _Describer:
 
     def describe(self, returned: Any) -> ResultTree:
         """The tree of a part of the result."""
-        if isinstance(returned, (tuple, Value)) or is_traced(returned):
+        if isinstance(returned, Value) or is_traced(returned):
+            return self._describe(returned)
+        if isinstance(returned, tuple) and not self.tells_tuples:
             return self._describe(returned)
         if id(returned) not in self._met:
             self._met[id(returned)] = returned, None
@@ -339,6 +346,8 @@ class _Describer:
         if found is not None:
             make, parts = found
             composite = CompositeResult(make, list(map(self.describe, parts)))
+            if type(returned) is dict and not any(type(key) is Counted for key in returned):
+                composite.keys = tuple(returned)
             if path is not None:
                 return GivenResult(path, composite)
             place = self._kept_at(returned)
@@ -347,7 +356,9 @@ class _Describer:
             return KnownResult(returned, composite) if is_known(returned) else composite
         if is_object(returned):
             fields = fields_to_return(returned)
-            return CompositeResult(make_object(type(returned), list(fields)), list(map(self.describe, fields.values())))
+            made = CompositeResult(make_object(type(returned), list(fields)), list(map(self.describe, fields.values())))
+            place = self._kept_at(returned)
+            return made if place is None else KeptResult(place, made)
         if not isinstance(returned, State):
             refuse_hidden(returned)
             if holds_traced(returned, is_known):

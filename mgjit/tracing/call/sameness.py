@@ -59,6 +59,7 @@ class Sameness:
         known: the questions that the plan of the arguments has, by their keys, with their answers.
         existed: whether an object existed before the call.
         note: takes a question that is not known; the call is traced again.
+        refuse: takes what is compared and may stand for something else; the call is traced again then.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class Sameness:
         known: dict[tuple[Any, ...], bool | None],
         existed: Callable[[Any], bool],
         note: Callable[[Question], None],
+        refuse: Callable[[Any], None] = lambda thing: None,
     ) -> None:
+        self._refuse = refuse
         self._given, self._known, self._existed, self._note = given, known, existed, note
 
     def __call__(self, one: Any, other: Any) -> bool:
@@ -76,6 +79,8 @@ class Sameness:
             return True
         if isinstance(one, type) or isinstance(other, type):
             return False
+        self._refuse(one)
+        self._refuse(other)
         first, second = self._given.path(one), self._given.path(other)
         if first is not None and second is not None:
             question = Question(*sorted((first, second), key=repr))
@@ -95,6 +100,7 @@ class Sameness:
         Raises:
             PlainCall: it is an argument, whose identity is another number in each call.
         """
+        self._refuse(thing)
         if self._given.path(thing) is not None:
             raise PlainCall("it asks for the id() of an argument, which is another number in each call")
         return id(thing)

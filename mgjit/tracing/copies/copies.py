@@ -31,6 +31,7 @@ from ...memory.buffers import Moved
 from ...memory.live import Home
 from ..record.integers import IntegerLimit
 from ..record.mixed import TYPES
+from .built import Built
 from .placewriter import EXACT, Told, are_plain, copying_functions, indices_of, lists_on_their_own
 from .tables import Table
 
@@ -148,7 +149,7 @@ class Copies:
         inputs: the places of these indices among the packed numbers of a call; empty without tables.
         owed: one number: the counter before a call that is under way, or -1.
         told: what a call tells, and is told, while its numbers are copied.
-        numbers: the contents of the State. parts: what lies where in it.
+        numbers: the contents of the State. parts: what lies where in it. built: what is made of the rest.
     """
 
     def __init__(
@@ -158,11 +159,13 @@ class Copies:
         counter: array[int],
         tables: Sequence[Table] = (),
         has_containers: bool = False,
+        built: Built | None = None,
     ) -> None:
+        self.built = Built() if built is None else built
         self.numbers: array[float] = state._buffer
         self.parts, self._counter = parts, counter
         self._kept: list[bytes] = []
-        self.told = Told(parts, has_containers)
+        self.told = Told(parts, has_containers, self.built)
         self.owed = [-1]
         self.inputs = indices_of(tables)
         if tables:
@@ -206,7 +209,7 @@ class Copies:
 
     def keep(self, arguments: Sequence[Any]) -> None:
         """Tell the arguments of a call that has copied its numbers in: what it keeps of them, it keeps itself."""
-        self.told.given[:] = [part.given.find(arguments) for part in self.told.kept if part.given is not None]
+        self.told.given[:] = [path.find(arguments) for path in self.told.paths]
 
     def lists(self) -> set[int]:
         """The identities of the lists in variables, attributes and entries to whose elements the step assigns now."""
@@ -226,14 +229,15 @@ class Copies:
 
     def places(self) -> list[Any]:
         """Where the user has what is copied."""
-        return [part.place for part in self.parts]
+        return [*(part.place for part in self.parts), *self.built.places]
 
     def difference(self) -> str:
         """The first number whose type has changed where that can be told, in words; or two lists that have become one.
 
         Empty when there is no difference.
         """
-        return next(filter(None, (part.changed_kind() for part in self.parts)), "") or self._same_list()
+        changed = next(filter(None, (part.changed_kind() for part in self.parts)), "")
+        return changed or self._same_list() or self.built.difference()
 
     def _same_list(self) -> str:
         found: dict[int, Copied] = {}
@@ -261,9 +265,13 @@ class Copies:
         for part in self.parts:
             part.check_indices(part.read() if part.allowed else ())
         found = [(part, self._numbers(part, code)) for part in self.parts]
+        if self.built.difference():
+            raise ArgumentError(f"{user_location()}: {self.built.difference()}. Call step.clear() to trace anew.")
         self._kept[:] = [b""] * len(self._kept)
         for part, numbers in found:
             self.numbers[part.offset : part.offset + len(numbers)] = numbers
+        for one in self.built.carried:
+            self.numbers[one.offset : one.offset + one.count] = array(code, one.numbers() or [])
 
     def _numbers(self, part: Copied, code: str) -> array[float]:
         numbers = part.read()

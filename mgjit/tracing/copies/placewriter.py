@@ -11,6 +11,7 @@ It is straight-line code, because it runs at every call:
 5. Of tables, the rows may be copied that the indices of a call choose (tables.py).
 6. Where ints and floats take turns, the code of the type of each number is copied as well.
 7. Where a step keeps a list that it was given, `show` puts this very list there, if the call has told it after `fill`.
+8. What a step builds anew in each call (built.py), `show` makes at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from ...engine.kinds import is_float64
 from ...engine.numeric import is_number_type
 from ...memory.live import Home
 from ..call.in_c import in_c
+from ..call.results import SharingResult
 from ..record.mixed import TYPES
+from ..surroundings.places import Contents
+from .built import Built
 from .tables import Table, copiers
 
 if TYPE_CHECKING:
@@ -84,6 +88,7 @@ def copying_functions(
             writer.mixed(part)
         elif part.size > FEW:
             writer.long(part)
+    writer.built()
     return writer.functions("indices" if tables else "")
 
 
@@ -93,8 +98,13 @@ def indices_of(tables: Sequence[Table]) -> list[int]:
 
 
 def lists_on_their_own(parts: Sequence[Copied]) -> list[Copied]:
-    """Lists in variables, attributes and entries, where another list may be put; rows of a table are guarded."""
-    return [part for part in parts if part.size and part.place.container is None]
+    """Lists in variables, attributes and entries, where another list may be put; rows of a table are guarded.
+
+    Where a step replaces rows, all lists are among them.
+    """
+    lists = [part for part in parts if part.size]
+    are_replaced = any(part.replaced and part.place.container is not None for part in lists)
+    return [part for part in lists if are_replaced or part.place.container is None]
 
 
 class Told:
@@ -103,17 +113,21 @@ class Told:
     Args:
         parts: everything that is copied.
         has_containers: whether arguments may be lists.
+        built: what is built besides.
 
     Attributes:
         kept: the lists that the step keeps, of those that it is given.
+        paths: where these lie among the arguments, and what else of them it leaves in what it builds.
         given: for each of these, what it is in this call, which is told between `fill` and `show`; None otherwise.
         changed: the lists on their own to whose elements the step assigns, if an argument may be one of them.
         lists: one set: the identities of these, as `fill` has found them.
     """
 
-    def __init__(self, parts: Sequence[Copied], has_containers: bool = False) -> None:
+    def __init__(self, parts: Sequence[Copied], has_containers: bool = False, built: Built | None = None) -> None:
+        self.built = Built() if built is None else built
         self.kept = [part for part in parts if part.given is not None]
-        self.given: list[Any] = [None] * len(self.kept)
+        self.paths = [*(part.given for part in self.kept if part.given is not None), *self.built.given]
+        self.given: list[Any] = [None] * len(self.paths)
         own = lists_on_their_own(parts) if has_containers else []
         self.changed = [part for part in own if part.assigned and not part.replaced]
         self.lists: list[Collection[int]] = [frozenset()]
@@ -136,8 +150,8 @@ class _Writer:
         self._buffer, self._view = self.name_of(buffer), self.name_of(memoryview(buffer).cast("B"))
         self._told = told
         self._given_lists = {id(part): f"{self.name_of(told.given)}[{k}]" for k, part in enumerate(told.kept)}
-        if told.kept:
-            self._fill.lines.append(f"{self.name_of(told.given)}[:] = {self.name_of((None,) * len(told.kept))}")
+        if told.paths:
+            self._fill.lines.append(f"{self.name_of(told.given)}[:] = {self.name_of((None,) * len(told.paths))}")
 
     def name_of(self, thing: Any) -> str:
         """The global name of an object."""
@@ -319,6 +333,34 @@ class _Writer:
             self._show.assign(part.place, self._given_or(part, f"{self.name_of(put)}()"))
         else:
             self._show.lines.append(f"{self._show.expression(part.place)}[:] = {self.name_of(put)}()")
+
+    # ---- 8: what is built anew ----------------------------------------------------------------------
+
+    def built(self) -> None:
+        """Make what the step leaves somewhere, and put all of it there."""
+        built = self._told.built
+        for contents, length in built.lengths:
+            self._fill.require(f"len({self.name_of(contents.holder)}) == {length}")
+        for one in built.carried:
+            self._fill.lines.append("found = []")
+            self._fill.require(f"{self.name_of(one.take)}({self._fill.expression(one.place)}, found)")
+            numbers = f"{self.name_of(array)}({self._code!r}, found)"
+            self._fill.lines.append(f"{self._buffer}[{one.offset}:{one.offset + one.count}] = {numbers}")
+        for place in built.places:
+            if not isinstance(place, Contents):
+                self._fill.lines.append(self._fill.expression(place))
+        given = self.name_of(self._told.given)
+        names = [f"{given}[{k}]" for k in range(len(self._told.given))][len(self._told.kept) :]
+        made = [f"built{k}" for k in range(len(built.places))]
+        if built.is_shared:
+            tree_of_all = self.name_of(SharingResult(list, built.trees))
+            told = "".join(f"{name}, " for name in names)
+            self._show.lines.append(f"{', '.join(made)}, = {tree_of_all}({self._buffer}, ({told}))")
+        else:
+            for name, tree in zip(made, built.trees):
+                self._show.lines.append(f"{name} = {tree.expression(self._buffer, self.name_of, names)}")
+        for name, place in zip(made, built.places):
+            self._show.assign(place, name)
 
 
 class _Body:

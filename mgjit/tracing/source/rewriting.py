@@ -86,6 +86,16 @@ def rewritten(functions: Iterable[FunctionType], outside: Outside = NOTHING) -> 
     return found
 
 
+def notices_identity(functions: Iterable[FunctionType]) -> bool:
+    """Whether all that these functions compare by identity goes through rewritten code."""
+    return all(
+        all(_IDENTITIES.isdisjoint(inner.co_code[::2]) for inner in codes(function.__code__))
+        or (function.__code__.co_filename == "<string>" and "__class__" in function.__code__.co_names)  # of a dataclass
+        or text_of(function) is not None
+        for function in functions
+    )
+
+
 def _new_code(function: FunctionType, outside: Outside) -> CodeType | None:
     meanings = _meanings(function)
     leads = leads_outside(function.__code__, outside)
@@ -105,6 +115,7 @@ _INSTRUCTIONS = (
     "IS_OP",
 )  # fmt: skip
 _OPERATIONS = frozenset(number for name, number in dis.opmap.items() if name.startswith(_INSTRUCTIONS))
+_IDENTITIES = frozenset(number for name, number in dis.opmap.items() if name == "IS_OP" or name.endswith("_NONE"))
 #: All of these are in that of a uniform loop, which otherwise contains one of those.
 _OF_LOOPS = frozenset({dis.opmap["FOR_ITER"], dis.opmap["STORE_ATTR"]})
 
@@ -296,6 +307,9 @@ class _Rewriter(ast.NodeTransformer):
         return node if plain else self._call("negation", node, node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
+        if _asks_for_none(node):
+            self.generic_visit(node)
+            return self._call("is_none" if isinstance(node.ops[0], ast.Is) else "is_some", node, node.left)
         asks = _asks_for_identity(node)
         is_chain = len(node.ops) > 1 and (asks or not _is_plain(node)) and not _has_its_own_meaning(*node.comparators)
         does = self._doing(*node.comparators[1:]) if is_chain else None
@@ -501,6 +515,13 @@ def _is_plain(node: Any) -> bool:
         parts = [node.left, *node.comparators]
         return all(isinstance(op, _PLAIN_OPERATORS) for op in node.ops) or all(map(_is_plain, parts))
     return False
+
+
+def _asks_for_none(node: ast.Compare) -> bool:
+    """Whether a comparison is `x is None` or `x is not None`."""
+    last = node.comparators[-1]
+    is_one = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+    return is_one and isinstance(last, ast.Constant) and last.value is None and not isinstance(node.left, ast.Constant)
 
 
 def _asks_for_identity(node: ast.Compare) -> bool:

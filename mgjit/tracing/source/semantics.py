@@ -28,6 +28,7 @@ from ..record.current import current_recorder
 from ..record.traced_array import TracedArray
 from ..record.uniform import EachIndex
 from ..record.uniform_loops import CALLS, Use
+from ..record.unread import note_read
 from ..surroundings.ownership import is_of_user
 from . import effects, outside
 from .contributions import contributed, contributing, observes
@@ -155,8 +156,22 @@ def compared(
     return _select(result, rest, result)
 
 
+def is_none(thing: Any) -> bool:
+    """`thing is None`."""
+    note_read(thing)
+    return thing is None
+
+
+def is_some(thing: Any) -> bool:
+    """`thing is not None`."""
+    note_read(thing)
+    return thing is not None
+
+
 def same(one: Any, other: Any) -> bool:
     """`one is other`."""
+    note_read(one)
+    note_read(other)
     recorder = current_recorder()
     if recorder is not None:
         recorder.selections.refuse_identity(one, other)
@@ -173,6 +188,7 @@ _COMPARISONS.update(Is=same, IsNot=different)
 
 def identity(thing: Any) -> int:
     """`id(thing)`."""
+    note_read(thing)
     recorder = current_recorder()
     if recorder is not None:
         recorder.selections.refuse_identity(thing)
@@ -548,8 +564,9 @@ def _helpers() -> dict[str, Any]:
         "unfollowed": outside.unfollowed, "sliced": slice,
     }  # fmt: skip
     for function in (
-        choose, both, either, same, different, negation, truth, sides, compared, element, assign_element,
-        update_element, uniform, observes, contributed, contributing, class_of, store_attribute, store_element,
+        choose, both, either, is_none, is_some, same, different, negation, truth, sides, compared, element,
+        assign_element, update_element, uniform, observes, contributed, contributing, class_of, store_attribute,
+        store_element,
     ):  # fmt: skip
         found[function.__name__] = function
     for name, original in vars(math).items():

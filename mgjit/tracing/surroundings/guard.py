@@ -22,6 +22,7 @@ import warnings
 import zlib
 from abc import ABCMeta, get_cache_token
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from itertools import chain
 from operator import itemgetter
@@ -89,6 +90,7 @@ class Guard:
         looked_after: (identity of the holder, name) of the places that are memory of the kernel, or copied; the name is
             None for all elements of a list.
         pace: of the step.
+        replaced: (identity of a list, index) of the elements in whose place the step puts others.
 
     Attributes:
         times: when the rest is next compared, 0.0 for at once, and whether there have been calls without it: 1.0 or
@@ -96,7 +98,11 @@ class Guard:
     """
 
     def __init__(
-        self, survey: Survey, looked_after: Collection[tuple[int, Any]] = (), pace: Pace | None = None
+        self,
+        survey: Survey,
+        looked_after: Collection[tuple[int, Any]] = (),
+        pace: Pace | None = None,
+        replaced: Iterable[tuple[int, int]] = (),
     ) -> None:
         names: Any = survey.names
         self._often, self._rarely = Facts(names), Facts(names)
@@ -104,6 +110,9 @@ class Guard:
         self._places: list[tuple[Place, Any]] = []
         self._others: list[Callable[[], str]] = []
         self._looked_after = looked_after
+        self._replaced: dict[int, set[int]] = defaultdict(set)
+        for holder, index in replaced:
+            self._replaced[holder].add(index)
         #: Whether the step cannot be used again as it was traced.
         self.expired = False
         self.pace = Pace() if pace is None else pace
@@ -233,6 +242,9 @@ class Guard:
                 (self._often if self._has_room() else self._rarely).numbers(thing, path)
             elif issubclass(kind, dict) and (known := self._names_in(thing)):
                 self._facts_of(copied).parts(thing, functools.partial(_others, thing, known), path)
+            elif kind is list and id(thing) in self._replaced:
+                others = functools.partial(_others_of_list, thing, self._replaced[id(thing)])
+                self._facts_of(copied).parts(others, others, path)
             elif kind is list and all(map(_is_told_by_identity, survey.kinds[id(thing)])):
                 is_short = len(copied) < _FEW_OBJECTS and survey.kinds[id(thing)] <= _FUNCTIONS
                 (self._often if is_short and self._has_room() else self._rarely).row(thing, path)
@@ -420,6 +432,10 @@ def _lying_at(place: Place) -> Any:
 
 def _others(entries: dict[Any, Any], known: Collection[Any]) -> list[Any]:
     return [part for name, content in entries.items() for part in (name, None if name in known else content)]
+
+
+def _others_of_list(elements: list[Any], known: Collection[Any]) -> list[Any]:
+    return [None if k in known else part for k, part in enumerate(elements)]
 
 
 def _parts(copy: Callable[[Any], Any], thing: Any) -> list[Any]:

@@ -52,6 +52,10 @@ class Place:
             return True
         return False
 
+    def has(self, thing: Any) -> bool:
+        """Whether this object lies there."""
+        return self.lost() is None and not self.is_empty() and self.read() is thing
+
     def write(self, thing: Any) -> None:
         """Put something there."""
         raise NotImplementedError
@@ -246,6 +250,72 @@ class Element(Place):
 
     def describe(self) -> str:
         return f"{self.holder.describe()}[{self.name}]"
+
+
+class Contents(Place):
+    """All elements of a list, wherever that lies.
+
+    Args:
+        place: where it does.
+    """
+
+    __slots__ = ()
+    holder: list[Any]
+    name: Place
+
+    def __init__(self, holder: list[Any], place: Place) -> None:
+        super().__init__(holder, place)
+
+    @property
+    def key(self) -> tuple[Any, Any]:
+        return id(self.holder), ALL
+
+    def read(self) -> Any:
+        return list(self.holder)
+
+    def write(self, thing: Any) -> None:
+        self.holder[:] = thing
+
+    def delete(self) -> None:
+        self.holder.clear()
+
+    def describe(self) -> str:
+        return self.name.describe()
+
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        return name_of(self.holder)
+
+    def assignment(self, name_of: Callable[[Any], str], content: str) -> str:
+        return f"{name_of(self.holder)}[:] = {content}"
+
+
+class Part(Place):
+    """A part of what lies at another place.
+
+    Args:
+        place: this place.
+        steps: (whether it is an attribute, its name, index or key).
+    """
+
+    __slots__ = ()
+    holder: Place
+    name: tuple[tuple[bool, Any], ...]
+
+    def read(self) -> Any:
+        found = self.holder.read()
+        for is_attribute, name in self.name:
+            found = getattr(found, name) if is_attribute else found[name]
+        return found
+
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        text = self.holder.expression(name_of)
+        for is_attribute, name in self.name:
+            text += f".{name}" if is_attribute else f"[{name_of(name)}]"
+        return text
+
+
+#: The name of all elements of a list.
+ALL = ("all elements",)
 
 
 class Root(Place):

@@ -20,7 +20,7 @@ import random
 import re
 import sys
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -33,7 +33,7 @@ from .before import Before, Group, is_user_kind, named_by_user
 from .code import COMPUTED, captured, import_names, loaded_modules, read
 from .met import Met, names_of
 from .ownership import is_called_by_library, is_module_of_python, is_module_of_user, is_of_layers, is_of_user
-from .places import Attribute, ClassAttribute, Entry, Place, Root, Variable, is_writable
+from .places import Attribute, ClassAttribute, Contents, Element, Entry, Place, Root, Variable, is_writable
 from .shapes import (
     MISSING,
     OPAQUE,
@@ -72,8 +72,10 @@ class Survey:
     Args:
         function: the step.
         given: objects among its arguments that are no inputs.
+        built: keys of the places where it leaves what it has built: what lies there now is not looked at.
 
     Attributes:
+        built: these places, as far as they have been found.
         functions: the user's functions that a call may run, the step first.
         variables: the variables that they name, in the order in which they were met, with what they held.
         classes: the user's classes, with the names in each that matter.
@@ -90,7 +92,11 @@ class Survey:
         met: what there is that a step may not use unnoticed.
     """
 
-    def __init__(self, function: Any, given: Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(
+        self, function: Any, given: Iterable[tuple[str, Any]] = (), built: Collection[Any] = frozenset()
+    ) -> None:
+        self._built = built
+        self.built: dict[Any, Place] = {}
         self.functions: list[FunctionType] = []
         self.variables: dict[Any, tuple[Place, Any]] = {}
         self.classes: dict[type, dict[str, Any]] = {}
@@ -120,7 +126,41 @@ class Survey:
         self._name_list: list[str] = list(self.names)
         self._unread: set[str] = set()  # attributes that the code only gives to new objects, and reads of none
         self._walk(deque([("the step", function), *given]))
+        self._find_empty_places()
         self.before.note_objects()
+
+    def _find_empty_places(self) -> None:
+        """Places where the step leaves something, but nothing lies now that would have been looked at."""
+        wanted = self._built - self.built.keys()
+        names = {key[1] for key in wanted}
+        places: list[Place] = [place for place, _ in self.variables.values()] if wanted else []
+        for group in self.groups.values() if wanted else ():
+            for thing in group.things:
+                found = [slot for slot in slots_of(group.kind) if slot.name in names]
+                own = raw_attributes(thing) or {}
+                places += [Attribute(thing, f) for f in (*found, *(group.entry(name) for name in own if name in names))]
+        for path, entries in self.dicts if wanted else ():
+            places += [Entry(entries, name, "", path) for name in names if name in entries]
+        for path, things in self.lists if wanted else ():
+            places += [Entry(things, name, "", path) for name in names if type(name) is int and name < len(things)]
+        self.built.update({place.key: place for place in places if place.key in wanted})
+
+    def _is_built(self, place: Place, thing: Any) -> bool:
+        """Whether a place, or the contents of a list, are not looked at; a list is noted all the same."""
+        if place.key in self._built:
+            if isinstance(place, Element):
+                place = Entry(place.holder.read(), place.name, "", place.holder)
+            self.built[place.key] = place
+            return True
+        contents = Contents(thing, place)
+        if type(thing) is not list or contents.key not in self._built:
+            return False
+        if contents.key not in self.built:
+            self.built[contents.key] = contents
+            self.known.add(id(thing))
+            self._kept.append(thing)
+            self.before.note_container(shape_of(list), thing, place)  # type: ignore[arg-type]
+        return True
 
     @property
     def all_names(self) -> bool:
@@ -309,7 +349,7 @@ class Survey:
     def _visit(self, place: Place, thing: Any) -> None:
         """Look at data, and put what it holds on the stack."""
         kind = type(thing)
-        if leads_nowhere(kind):
+        if leads_nowhere(kind) or (self._built and self._is_built(place, thing)):
             return
         if isinstance(thing, ModuleType):
             self._name_module(thing, place.describe())

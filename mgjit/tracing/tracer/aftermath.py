@@ -20,6 +20,7 @@ from ..surroundings.before import Change
 from ..surroundings.places import Attribute, Place
 from ..surroundings.shapes import MISSING
 from ..surroundings.survey import Survey
+from .building import learn
 from .knowledge import Again, Knowledge
 
 #: So many places are named in a message.
@@ -50,7 +51,7 @@ def look_around(
     changes = survey.before.changes()
     made = set(map(id, recorder.local_values))
     learned = [_learns(knowledge, change) for change in changes]
-    if any(learned):
+    if any(learned) or learn(changes, knowledge, survey):
         raise Again
     for change in changes:
         for part in change.now if change.is_growth else [change.now]:

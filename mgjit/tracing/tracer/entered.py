@@ -37,6 +37,7 @@ class Entered:
         copied: those that are copied in and out at each call.
         parameters: the objects that have fields in new memory.
         state: the memory of what is copied; None if there is nothing.
+        room: the leaf of the first number in the state that nothing is copied to, and its offset.
         is_over: whether the step has run, so that nothing of it counts any more.
     """
 
@@ -46,6 +47,7 @@ class Entered:
         self.copied: list[number_kinds.EnteredCopy] = []
         self.parameters: list[Parameter] = []
         self.state: State | None = None
+        self.room = 0, 0
         self.is_over = False
         self._contents: list[tuple[Field, Any, Any]] = []  # what the fields held
         self._memory: dict[int, tuple[int, Any]] = {}  # by object: the leaf of its data, and its gradient
@@ -107,6 +109,7 @@ class Entered:
         places = [(place, [place.read()], 0) for place in scalars]
         places += [(place, list(content), len(content)) for place, content in roles.lists]
         size = sum(len(x) * (2 if place.key in self._knowledge.mixed else 1) for place, x, _ in places)
+        size += self._knowledge.room
         if not size:
             return
         self.state = State(())
@@ -130,6 +133,7 @@ class Entered:
                 place.write(numbers[0])
             self.copied.append((Copied(place, offset, size, mixed=is_mixed), contents, numbers, leaf - offset))
             offset += len(contents) * (2 if is_mixed else 1)
+        self.room = leaf - offset, offset
 
     def _counted(self, place: Place, start: int) -> Counted:
         def used() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...engine.state import State
 from ..call.sameness import Question
+from ..copies.built import Built
 from ..copies.copies import Copied
 from ..copies.tables import Table
 from ..surroundings.places import Place
@@ -38,6 +39,10 @@ class Knowledge:
         may_append: whether the step may append to lists among its arguments (call/appended.py).
         questions: that the step asks about which arguments are the same object, by their keys.
         every_float: whether floats that the step only reads are memory, too: the weights of a frozen step.
+        built: keys of the places where the step leaves what it has built (tracer/building.py).
+        carried: of those that are read as well, in the form that the call before has left.
+        unbuilt: of those where that cannot be built again, or is read in the next call.
+        room: for so many numbers of these.
     """
 
     variable: set[Any] = field(default_factory=set)
@@ -57,6 +62,10 @@ class Knowledge:
     may_append: bool = False
     questions: dict[Any, Question] = field(default_factory=dict)
     every_float: bool = False
+    built: set[Any] = field(default_factory=set)
+    carried: set[Any] = field(default_factory=set)
+    unbuilt: set[Any] = field(default_factory=set)
+    room: int = 0
 
 
 @dataclass
@@ -74,6 +83,8 @@ class HeapPlan:
             watch them.
         bound: objects whose numbers lived in the memory of kernels before.
         assigned: identities of the objects, or of their dicts, whose fields in the kernel's memory the step assigns.
+        built: what the step builds and leaves.
+        replaced: (identity of a list, index) of the elements in whose place the step puts others.
     """
 
     state: State | None = None
@@ -85,6 +96,13 @@ class HeapPlan:
     bound: list[Any] = field(default_factory=list)
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
     assigned: set[int] = field(default_factory=set)
+    built: Built = field(default_factory=Built)
+    replaced: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def copies(self) -> bool:
+        """Whether anything is copied."""
+        return bool(self.copied or self.built.places or self.built.carried)
 
     def changed(self, also_movable: bool) -> frozenset[int]:
         """The identities of the lists, dicts and objects in which a kernel assigns numbers.
@@ -96,4 +114,5 @@ class HeapPlan:
         lists = [copied for copied in assigned if copied.size and not copied.replaced]
         stay = [copied for copied in lists if also_movable or copied.place.container is not None]
         identities = {id(copied.place.read()) for copied in stay}
-        return frozenset({*self.assigned, *identities, *(copied.place.key[0] for copied in assigned)})
+        places = [*(copied.place for copied in assigned), *self.built.places]
+        return frozenset({*self.assigned, *identities, *(place.key[0] for place in places)})

@@ -47,12 +47,13 @@ from ..record.numpy_numbers import as_result, has_float64
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..source.iterators import Iterators
-from ..surroundings.places import Attribute, Place
+from ..surroundings.places import ALL, Attribute, Place
 from ..surroundings.roles import MANY, Roles, assign_roles
 from ..surroundings.shapes import content_of, contents_of
 from ..surroundings.survey import Survey
 from . import number_kinds
 from .aftermath import are_numbers, look_around
+from .building import Building, learn_of
 from .entered import Entered
 from .indexed import IndexedAssignments, tables_of
 from .kept_indices import can_be_kept, note_kept_indices
@@ -79,6 +80,8 @@ class Heap:
         self._fixed: list[tuple[Place, Any]] = []
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
         self._iterators = Iterators(survey.iterators)
+        self._building = Building(survey.built.values(), knowledge, survey.knows)
+        self._left: dict[int, Any] = {}  # what the step has left at the places of copied numbers, by the place
         self._is_back = False  # whether numbers are what they were
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
         self._backward = ReplacedBackward(
@@ -116,15 +119,16 @@ class Heap:
         return self._survey.knows(thing)
 
     def kept_at(self, thing: Any) -> Place | None:
-        """Where a list of numbers lies that may be another one in each call; None if it does not, or of other things.
+        """Where a container lies that is another one in each call; None if it does not.
 
         Raises:
             PlainCall: it lay there before the step, which has put another one in its place.
         """
-        if type(thing) is not list:
-            return None
+        built = self._building.place_of(thing)
+        if built is not None or type(thing) is not list:
+            return built
         lists = (copied.place for copied, *_ in self._entered.copied if copied.size)
-        found = next((place for place in lists if place.read() is thing), None)
+        found = next((place for place in lists if place.has(thing)), None)
         before = self._movable(thing) if found is None else None
         if before is not None:
             raise PlainCall(f"the step returns the list that was {before.describe()}, and puts another one there")
@@ -167,11 +171,12 @@ class Heap:
             bound = place.read()
             self._draws.append((place, bound, followed(bound)))
             place.write(self._draws[-1][2])
-        scalars, known = list(self.roles.scalars), self._knowledge.fixed
+        scalars, known, built = list(self.roles.scalars), self._knowledge.fixed, self._building.keys
         symbolic = SymbolicBackward(recorder, types, entered.memory_of, self._survey.known, self.give_up)
         self._reached = symbolic.reached
         self._backward.enter(recorder, types, symbolic)
-        for things, found in self.roles.objects:
+        for things, all_fields in self.roles.objects:
+            found = [f for f in all_fields if not built or built.isdisjoint(f.key(thing) for thing in things)]
             fields = [f for f in found if Attribute(things[0], f).kind not in known]
             scalars += [Attribute(thing, f) for f in found if f not in fields for thing in things]
             gradients = [f for f in fields if Attribute(things[0], f).kind in self._knowledge.gradients]
@@ -202,7 +207,8 @@ class Heap:
         if known:
             self._fixed = [(place, place.read()) for place in scalars if place.kind in known]
             scalars = [place for place in scalars if place.kind not in known]
-        entered.put_copied(scalars, self.roles)
+        entered.put_copied([place for place in scalars if place.key not in built], self.roles)
+        self._building.enter(types, entered.room)
         self.indexed = IndexedAssignments(entered.copied, recorder, types, self._knowledge)
         self._iterators.halt()
 
@@ -252,6 +258,37 @@ class Heap:
             knowledge.needed |= kinds if also_arguments else set()
             raise Again
 
+    def look_at_built(self, path_of: Callable[[Any], GivenPath | None]) -> None:
+        """Describe what the step has built and left.
+
+        Args:
+            path_of: where the container lies among the arguments for which an object stands; None for others.
+
+        Raises:
+            Again: something cannot be built.
+        """
+        self._building.describe(self._recorder, self._types, self.number_of, path_of, self.kept_at)
+
+    def refuse_identity(self, thing: Any) -> None:
+        """The step asks which object something is.
+
+        Raises:
+            Again: it is one that stands for another.
+            PlainCall: it may be another one in the next call.
+        """
+        self._building.refuse_identity(thing)
+        place = self._movable(thing)
+        if place is not None:
+            raise PlainCall(f"the step asks which list is {place.describe()}, where lists take turns")
+
+    def raises(self) -> None:
+        """The step has raised an error.
+
+        Raises:
+            Again: perhaps only because what was there before it is out of sight.
+        """
+        self._building.give_up()
+
     def compare(self, question: Question) -> None:
         """The step asks whether two objects are the same.
 
@@ -288,7 +325,9 @@ class Heap:
             Again: it assigned numbers in places that were not known to change.
         """
         self._put_back_draws()
-        plan = HeapPlan(self._entered.state, backward=self._describe_backward())
+        plan = HeapPlan(self._entered.state, backward=self._describe_backward(), built=self._building.built)
+        keys = self._building.keys
+        self._building.put_back()
         fields = self._entered.fields
         now = self._contents_of_fields()
         number_kinds.note_moved_integers(fields, now, self._entered.copied, self._recorder, self._types)
@@ -305,11 +344,13 @@ class Heap:
             plan.valid_once |= isinstance(content, int) and leaf in as_integers
         number_kinds.learn_whole(fields, now, self._knowledge)
         for entry in self._entered.copied:
+            self._left[id(entry[0].place)] = entry[0].place.read() if entry[0].place.lost() is None else None
             self._settle_copied(*entry, stores, plan)
             copied = entry[0]
             copied.given = path_of(copied.place.read()) if copied.replaced else None
         new = [copied.place.read() for copied, *_ in self._entered.copied if copied.replaced]
         if len(set(map(id, new))) < len(new):
+            self._build(*(copied.place for copied, *_ in self._entered.copied if copied.replaced))
             raise PlainCall("two names become one new list")
         self._look_at_fixed(plan)
         for place in number_kinds.see(self._entered.copied, stores, self._recorder, self._types, self._plan):
@@ -318,8 +359,12 @@ class Heap:
         self._types.gatherer.close()  # which has put something in front of what _backward has put there
         self._backward.restore()
         look_around(self._survey, self._knowledge, self._recorder, self._iterators.restore(), self._leak)
-        self._record(stores)
+        self._build_unread(stores)
+        self._record(stores, self._building.stores)
         self._drop_unused(plan)
+        plan.looked_after |= {(key[0], None) if key[1] is ALL else key for key in keys}
+        places = [copied.place for copied in plan.copied if copied.replaced and copied.place.container is not None]
+        plan.replaced = {key for key in (*keys, *(place.key for place in places)) if type(key[1]) is int}
         return plan
 
     def _contents_of_fields(self) -> list[Any]:
@@ -355,8 +400,10 @@ class Heap:
         now = content if copied.size else [content]
         copied.replaced = bool(copied.size) and content is not (original := self.roles.identity(copied.place))
         if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
+            self._build(copied.place)
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
-        if copied.replaced and not all(map(is_, original, numbers)):
+        if copied.replaced and not (len(original) == len(numbers) and all(map(is_, original, numbers))):
+            self._build(copied.place)
             raise PlainCall(f"{copied.place.describe()} becomes another list after the step has changed the old one")
         is_current, usual, pairs = self._types.is_current, self._types.number, enumerate(zip(now, numbers))
         changed = [(k, new) for k, (new, old) in pairs if new is not old and not is_current(new, leaf - k)]
@@ -444,7 +491,39 @@ class Heap:
         leaf = next(leaf for copied, _, numbers, leaf in self._entered.copied if counter.is_of(numbers[0]))
         return self._types.number_at(leaf, True) + counter.growth()
 
+    def _build(self, *places: Place) -> None:
+        """Let what the step has left at places be built at each call, if it can be.
+
+        Raises:
+            Again: it can, perhaps.
+        """
+        found = [learn_of(place, self._left[id(place)], self._knowledge, self._survey) for place in places]
+        if any(found):
+            raise Again
+
+    def _build_unread(self, stores: list[tuple[int, Any]]) -> None:
+        """Lists that the step replaces, and whose numbers it has not read, need not be copied in.
+
+        Raises:
+            Again: there are such lists, which can be built.
+        """
+        replaced = [entry for entry in self._entered.copied if entry[0].replaced and not entry[0].mixed]
+        if not replaced:
+            return
+        recorder = self._recorder
+        read = recorder.leaves_in(recorder.a) | recorder.leaves_in(recorder.b) | recorder.read_late()
+        read.update(recorder.third.values())
+        read.update(self._types.number_operand(number) for _, number in stores)
+        read.update(operand for _, operand in self._building.stores)
+        self._build(*(
+            copied.place
+            for copied, _, numbers, leaf in replaced
+            if not any(leaf - k in read for k in range(len(numbers)))
+        ))  # fmt: skip
+
     def _leak(self, place: Place, content: Any) -> LeakError | NewStructure:
+        if learn_of(place, content, self._knowledge, self._survey):
+            raise Again
         if self.is_symbolic:
             self.give_up(f"it may leave gradients in {place.describe()}")
         made = set(map(id, self._recorder.local_values))
@@ -487,12 +566,13 @@ class Heap:
         shared = [(place, found) for place, found in lists if id(found) in self._survey.shared]
         plan.fixed = [*self._fixed, *shared]  # a list that other names mean as well must stay where it is
 
-    def _record(self, stores: list[tuple[int, Any]]) -> None:
+    def _record(self, stores: list[tuple[int, Any]], of_operands: list[tuple[int, int]]) -> None:
         """All stores at the end."""
         usual: Any = self._types.number
         operand_of = self._types.number_operand
         self._recorder.store_all(
             [(leaf, number._leaf if type(number) is usual else operand_of(number)) for leaf, number in stores]
+            + of_operands
         )
 
     def _drop_unused(self, plan: HeapPlan) -> None:
@@ -541,7 +621,8 @@ class Heap:
 
     def forget(self) -> dict[int, Any]:
         """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
-        self._draws = []
+        self._draws, self._left = [], {}
+        self._building.forget()
         return self._entered.forget()
 
     def _put_back_numbers(self) -> None:
@@ -549,4 +630,5 @@ class Heap:
             self._entered.put_back(self.roles)
             for place, before in self._fixed:
                 place.write(before)
+            self._building.put_back()
             self._is_back = True

@@ -157,6 +157,8 @@ def trace_call(
             recorder.selections.check(lambda: recorder.surroundings.kept(returned))
             return returned
         except Exception as error:
+            if heap is not None:
+                heap.raises()
             # Whoever handles it is going to look at what it says.
             if isinstance(error, MgjitError) or heap is None or not holds_traced((error.args, vars(error)), heap.knows):
                 raise
@@ -180,7 +182,8 @@ def trace_call(
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
         answers = {question.key: answer for question, answer in zip(plan.questions, plan.answers)}
-        recorder.same = Sameness(GivenContainers(plan.nodes, given), answers, heap.existed, heap.compare)
+        asked = heap.existed, heap.compare, heap.refuse_identity
+        recorder.same = Sameness(GivenContainers(plan.nodes, given), answers, *asked)
         try:
             returned = ran(given)
             tails = take_tails(before, given) if heap.may_append else []
@@ -192,6 +195,7 @@ def trace_call(
                     thing, recorder, types, heap.knows, heap.number_of, containers.path, heap.kept_at
                 )
 
+            heap.look_at_built(containers.path)
             result = described(returned)
             if tails:
                 plain = [(path, as_numbers(elements, types)) for path, elements in tails]

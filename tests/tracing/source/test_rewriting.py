@@ -258,7 +258,7 @@ def test_10_nothing_to_change() -> None:
 
     def simple(x: Any) -> Any:
         y = x * 2
-        if isinstance(y, (int, float)) and y is not None:
+        if isinstance(y, (int, float)) and callable(y) is False:
             return [y][0]
         return "text"[1:2]
 

@@ -1,0 +1,399 @@
+"""What a step builds and leaves in the user's objects for itself, such as what forward keeps for backward.
+
+A kernel changes numbers where numbers are.  What a place gets that is new in each call, made of numbers of this call,
+is made by Python behind the kernel (copies/built.py), if nobody looks at what the call before has left there:
+
+1. A trace that finds something new at a place notes that (`learn`), and the call is traced again.
+2. In that trace, what was there is out of sight (record/unread.py), and is not surveyed.
+3. Behind the step, what lies there is described in the form of a result, whose numbers are stored in the State.
+4. If what was there is read after all, the next trace puts containers of the same form there, with traced numbers in
+   place of floats.  What the step leaves must have this form, too.
+5. Where any of this fails, the place is noted as one that is left alone, and the call is traced once more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from operator import is_
+from typing import Any, NoReturn
+
+from ...engine.leaks import PlainCall, is_traced, is_traced_number
+from ...errors import MgjitError
+from ..call.apart import fields_to_return, is_number_like, is_object, taken_apart
+from ..call.given import GivenPath
+from ..call.results import Describer
+from ..copies.built import Built, Carried, taking
+from ..record.counters import Counted
+from ..record.recorder import Recorder
+from ..record.unread import Unread
+from ..record.values import TracedTypes
+from ..source.rewriting import notices_identity
+from ..surroundings.before import Change
+from ..surroundings.places import Attribute, Contents, Element, Entry, Part, Place, Variable
+from ..surroundings.shapes import MISSING, attributes
+from ..surroundings.survey import Survey
+from .knowledge import Again, Knowledge
+
+_ATOMS = frozenset({float, int, bool, str, bytes, complex, type(None)})
+#: What is not read as containers of floats.
+_ALONE = (float, int, bool, str, bytes, complex, type(None))
+#: So many levels of containers are looked into.
+_DEPTH = 20
+
+
+class Building:
+    """The places of one trace where the step leaves what it has built.
+
+    Args:
+        places: those that are known, with what lies there.
+        knowledge: of earlier traces.
+        knows: whether an object existed before the step.
+    """
+
+    def __init__(self, places: Iterable[Place], knowledge: Knowledge, knows: Callable[[Any], bool]) -> None:
+        self._knowledge, self._knows = knowledge, knows
+        self._before = [(place, place.read()) for place in places if not place.is_empty()]
+        self._instead: list[Any] = []  # what lies there during the trace
+        self._standing: dict[int, Standing] = {}  # by the identity of a container
+        self._parts: dict[int, Place] | None = None
+        self.built = Built()
+        #: Elements of the State, and the operands that they become.
+        self.stores: list[tuple[int, int]] = []
+
+    @property
+    def keys(self) -> set[Any]:
+        """Those of the places."""
+        return {place.key for place, _ in self._before}
+
+    def enter(self, types: TracedTypes, first: tuple[int, int]) -> None:
+        """Let what lies there be out of sight, or have traced numbers.
+
+        Args:
+            first: the leaf of the first number in the State that is free, and its offset.
+
+        Raises:
+            Again: there is not enough room.
+        """
+        self._free = first
+        for place, before in self._before:
+            if place.key in self._knowledge.carried:
+                self._instead.append(self._stand(place, before, types))
+                continue
+            unread = Unread(functools.partial(self._read, place, before))
+            self._instead.append(unread)
+            place.write([unread] * len(before) if isinstance(place, Contents) else unread)
+            if isinstance(place, Contents):
+                self.built.lengths.append((place, len(before)))
+        self._require_room(self._free[1] - first[1])
+
+    def _stand(self, place: Place, before: Any, types: TracedTypes) -> Any:
+        """Put containers of traced numbers there; returns them."""
+        leaf, offset = self._free
+        standing = Standing(place, before, types, leaf, self._knows)
+        if standing.thing is None:
+            self._leave(place.key)
+        place.write(standing.thing)
+        self._standing.update(dict.fromkeys(standing.identities, standing))
+        self.built.carried.append(Carried(place, offset, standing.count, taking(before)))
+        self._free = leaf - standing.count, offset + standing.count
+        return standing.thing
+
+    def _require_room(self, count: int) -> None:
+        if count > self._knowledge.room:
+            self._knowledge.room = count
+            raise Again
+
+    def _read(self, place: Place, before: Any) -> NoReturn:
+        """What was there is used."""
+        if isinstance(place, Contents) or isinstance(before, _ALONE):
+            self._leave(place.key)
+        self._knowledge.carried.add(place.key)
+        raise Again
+
+    def put_back(self) -> None:
+        """Put back what was there."""
+        for (place, before), _ in zip(self._before, self._instead):
+            place.write(before)
+        self._before, self._instead = [], []
+
+    def describe(
+        self,
+        recorder: Recorder,
+        types: TracedTypes,
+        number_of: Callable[[Counted], Any],
+        path_of: Callable[[Any], GivenPath | None],
+        kept_at: Callable[[Any], Place | None],
+    ) -> None:
+        """Describe what the step has left.
+
+        Args:
+            number_of, path_of, kept_at: as of describe_result.
+
+        Raises:
+            Again: something cannot be built, or needs more room.
+        """
+        sink = _Sink(recorder)
+        describe = Describer(sink, types, self._knows, number_of, path_of, kept_at)  # type: ignore[arg-type]
+        describe.tells_tuples = True
+        self._parts = {}
+        carried = {one.place.key: one for one in self.built.carried}
+        entries = sorted(zip(self._before, self._instead), key=lambda entry: entry[0][0].key not in carried)
+        for standing in self._standing.values():
+            if standing.has_changed():
+                self._leave(standing.place.key)
+        first = self._free
+        for (place, before), instead in entries:
+            content = MISSING if place.is_empty() else place.read()
+            if content is instead or (isinstance(place, Contents) and _is_untouched(content, before, instead)):
+                continue
+            self._refuse_standing(content)
+            if content is MISSING or numbers_in(content, self._knows) is None:
+                self._leave(place.key)
+            one = carried.get(place.key)
+            if one is not None and not _is_of_form(content, before):
+                self._leave(place.key)
+            leaf, offset = first if one is None else (self._leaf_of(one), one.offset)
+            sink.begin(leaf, offset)
+            try:
+                self.built.add(place, describe.describe(content))
+            except (PlainCall, MgjitError, ValueError):
+                self._leave(place.key)
+            if one is None:
+                first = leaf - sink.count, offset + sink.count
+            elif sink.count != one.count:
+                self._leave(place.key)
+            self._note_parts(place, (), content)
+        self.built.is_shared = describe.shares
+        self.stores = sink.stores
+        self._require_room(first[1] - self._free[1] + sum(one.count for one in self.built.carried))
+
+    def _leaf_of(self, one: Carried) -> int:
+        return self._free[0] + self._free[1] - one.offset
+
+    def _refuse_standing(self, content: Any, depth: int = _DEPTH) -> None:
+        """Where something of the call before gets another place, it would have to be the same object."""
+        if id(content) in self._standing:
+            self._leave(self._standing[id(content)].place.key)
+        found = None if is_traced(content) or type(content) in _ATOMS or not depth else taken_apart(content)
+        for part in () if found is None else found[1]:
+            self._refuse_standing(part, depth - 1)
+
+    def refuse_identity(self, thing: Any) -> None:
+        """The step asks which object something is.
+
+        Raises:
+            Again: it is one that stands for another.
+        """
+        if id(thing) in self._standing:
+            self._leave(self._standing[id(thing)].place.key)
+
+    def _leave(self, key: Any) -> NoReturn:
+        """Leave a place alone from now on."""
+        self._knowledge.built.discard(key)
+        self._knowledge.carried.discard(key)
+        self._knowledge.unbuilt.add(key)
+        raise Again
+
+    def give_up(self) -> None:
+        """The step has raised an error, perhaps because of what is out of sight.
+
+        Raises:
+            Again: something is.
+        """
+        if self._instead:
+            self._knowledge.unbuilt |= self.keys
+            self._knowledge.built -= self.keys
+            self._knowledge.carried -= self.keys
+            raise Again
+
+    def forget(self) -> None:
+        """Let go of the traced numbers."""
+        self._standing = {}
+
+    def place_of(self, thing: Any) -> Place | None:
+        """Where a container that the step has built will lie; None for others.
+
+        Raises:
+            Again: it stands for one of the call before.
+        """
+        self.refuse_identity(thing)
+        return (self._parts or {}).get(id(thing))
+
+    def _note_parts(self, place: Place, steps: tuple[tuple[bool, Any], ...], content: Any) -> None:
+        parts = self._parts
+        assert parts is not None
+        if isinstance(content, (list, dict, tuple)) or is_object(content):
+            parts.setdefault(id(content), Part(place, steps) if steps else place)
+        if type(content) is dict:
+            inside: Iterable[tuple[bool, Any, Any]] = ((False, name, part) for name, part in content.items())
+        elif isinstance(content, (list, tuple)):
+            inside = ((False, k, part) for k, part in enumerate(content))
+        elif is_object(content):
+            inside = ((True, name, part) for name, part in attributes(content).items())
+        else:
+            return
+        for is_attribute, name, part in inside:
+            if not is_traced(part) and type(part) not in _ATOMS:
+                self._note_parts(place, (*steps, (is_attribute, name)), part)
+
+
+class Standing:
+    """Containers of traced numbers in place of those of floats.
+
+    Args:
+        place: where they lie.
+        before: the containers.
+        leaf: of the first number.
+        knows: whether an object is reached in another way: what changes it there would not be seen.
+
+    Attributes:
+        thing: what stands there; None if that cannot be.
+        identities: of the containers. count: how many numbers there are.
+    """
+
+    def __init__(
+        self, place: Place, before: Any, types: TracedTypes, leaf: int, knows: Callable[[Any], bool]
+    ) -> None:
+        self.place, self.count = place, 0
+        self._types, self._leaf, self._knows = types, leaf, knows
+        self._met: set[int] = set()
+        self._held: list[tuple[Any, list[Any]]] = []
+        self._fits = type(before) in (list, tuple, dict)
+        self.thing = self._of(before, _DEPTH) if self._fits else None
+        self.thing = self.thing if self._fits else None
+        self.identities = [id(container) for container, _ in self._held]
+
+    def _of(self, before: Any, depth: int) -> Any:
+        kind = type(before)
+        if kind is float:
+            self.count += 1
+            return self._types.number_at(self._leaf - self.count + 1, False)
+        if kind in _ATOMS:
+            return before
+        if kind not in (list, tuple, dict) or id(before) in self._met or self._knows(before) or not depth:
+            self._fits = False
+            return None
+        self._met.add(id(before))
+        parts = [self._of(part, depth - 1) for part in (before.values() if kind is dict else before)]
+        made = dict(zip(before, parts)) if kind is dict else kind(parts)
+        self._held.append((made, parts if kind is dict else list(parts)))
+        return made
+
+    def has_changed(self) -> bool:
+        """Whether the step has changed them."""
+        return any(
+            len(container) != len(parts)
+            or not all(map(is_, container.values() if type(container) is dict else container, parts))
+            for container, parts in self._held
+        )
+
+
+def _is_of_form(content: Any, before: Any) -> bool:
+    """Whether something has containers of the same form, and traced floats where there are floats."""
+    kind = type(before)
+    if kind is float:
+        return is_traced_number(content) and isinstance(content, float) and not hasattr(type(content), "_kind")
+    if kind in _ATOMS:
+        return type(content) is kind and bool(content == before)
+    if kind is not type(content) or len(content) != len(before):
+        return False
+    if kind is dict:
+        return list(content) == list(before) and all(map(_is_of_form, content.values(), before.values()))
+    return all(map(_is_of_form, content, before))
+
+
+class _Sink:
+    """Takes the numbers of a description as elements of the State, where a recorder takes them as outputs."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.used_as_integers = recorder.used_as_integers
+        self.stores: list[tuple[int, int]] = []
+
+    def begin(self, leaf: int, offset: int) -> None:
+        """Let the next numbers be stored from an element on."""
+        self._leaf, self._offset, self.count = leaf, offset, 0
+
+    @property
+    def has_undefined_integers(self) -> bool:
+        """As of the recorder."""
+        return self._recorder.has_undefined_integers
+
+    def output(self, operand: int) -> int:
+        """A number that is stored; returns its place in the State."""
+        self.stores.append((self._leaf - self.count, operand))
+        self.count += 1
+        return self._offset + self.count - 1
+
+
+def _is_untouched(content: list[Any], before: list[Any], unread: Any) -> bool:
+    return len(content) == len(before) and all(part is unread for part in content)
+
+
+def learn(changes: Iterable[Change], knowledge: Knowledge, survey: Survey) -> bool:
+    """Note the places among those that have changed where a step leaves what it has built; whether there are new ones.
+
+    The numbers around the step have been put back.
+    """
+    places = [(change, _place_of(change)) for change in changes]
+    found = [
+        learn_of(place, place.read() if isinstance(place, Contents) else change.now, knowledge, survey)
+        for change, place in places
+        if place is not None
+    ]
+    return any(found)
+
+
+def learn_of(place: Place, content: Any, knowledge: Knowledge, survey: Survey) -> bool:
+    """Note one place, at which the step leaves something; whether it is new, and that can be built."""
+    if isinstance(place, Element):
+        place = Entry(place.holder.read(), place.name, "", place.holder)
+    is_known = place.key in knowledge.unbuilt or place.key in knowledge.built
+    if knowledge.every_float or is_known or not isinstance(place, _KINDS):
+        return False
+    count = numbers_in(content, survey.knows)
+    if count is None or not notices_identity(survey.functions):
+        return False
+    knowledge.built.add(place.key)
+    knowledge.room += count or 1
+    return True
+
+
+#: What kinds of places there are.
+_KINDS = (Attribute, Entry, Variable, Contents)
+
+
+def _place_of(change: Change) -> Place | None:
+    """The place that gets something in each call; None if it is of another kind."""
+    place = change.place
+    if change.is_growth:  # of an empty list, the next call shows whether it begins anew
+        return Contents(change.holder, place) if type(change.holder) is list and change.before else None
+    if change.before is MISSING or change.now is MISSING:
+        return None
+    return Entry(change.holder, place.name, "", place) if type(change.holder) is list else place
+
+
+def numbers_in(thing: Any, knows: Callable[[Any], bool], depth: int = _DEPTH) -> int | None:
+    """How many numbers there are in something that a step has built; None if that cannot be made again."""
+    if type(thing) in _ATOMS:
+        return 0
+    if type(thing) is Counted:
+        return 1
+    if is_traced_number(thing):
+        return 1 + hasattr(type(thing), "_kind")
+    if depth == 0 or isinstance(thing, Unread):
+        return None
+    if knows(thing):
+        return 0
+    found = None if is_traced(thing) or is_number_like(thing) else taken_apart(thing)
+    if found is not None:
+        parts = found[1]
+    elif is_object(thing):
+        parts = list(attributes(thing).values())
+        if not all(one is other for one, other in zip(parts, fields_to_return(thing).values())):
+            return None
+    else:
+        return None
+    counts = [numbers_in(part, knows, depth - 1) for part in parts]
+    return None if None in counts else sum(counts)  # type: ignore[arg-type]

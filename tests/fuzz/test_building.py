@@ -1,0 +1,25 @@
+"""What steps build and keep is what plain Python keeps; `building.py --seed N` shows one program."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.fuzz import building
+
+pytestmark = pytest.mark.fuzz
+
+
+@pytest.fixture(autouse=True)
+def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that cannot be compiled are plain."""
+    monkeypatch.delenv("MGJIT_REFUSE")
+
+
+def test_01_as_plain_python() -> None:
+    """Numbers, types, and which names mean one object; some programs are compiled."""
+    counts = Counter[str]()
+    wrong = {seed: building.fails(seed, counts=counts, backend="python", verify="never") for seed in range(40)}
+    assert {seed: reason for seed, reason in wrong.items() if reason} == {}
+    assert counts["kernel"] >= 10
