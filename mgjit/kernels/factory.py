@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
+from ..base.announced import Announced
 from ..base.garbage import without_garbage_collection
 from ..compiler.build.build import build, find
 from ..compiler.build.code import Code
@@ -231,7 +232,8 @@ class Maker:
         plain: PlainCall | None = None
         while plain is None:
             try:
-                return copy_context().run(between)  # what it sets of context variables is forgotten
+                with Announced(f"{self.qualname} ({location})", "recording what it does"):
+                    return copy_context().run(between)  # what it sets of context variables is forgotten
             except Again:
                 knowledge = self.knowledge
                 if not knowledge.fixed_arguments <= plan.fixed or len(knowledge.questions) > len(plan.questions):
@@ -298,7 +300,8 @@ class Maker:
 
     def code(self, trace: Trace, inputs: Sequence[InputRegion], kin: Kin | None = None) -> Code:
         """The code for a trace, which is built here and now where it does not exist; with kin, perhaps a family's."""
-        return build(trace, inputs, self.options.code, self.qualname, kin)
+        with Announced(f"{self.qualname} ({self.location})", "building its code"):
+            return build(trace, inputs, self.options.code, self.qualname, kin)
 
     def filled(self, traced: TracedCall, layouts: Layouts) -> tuple[list[ParameterStorage], list[Any]]:
         """The storages and states of a trace with the numbers that are there now; only those of kernels are in use."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ...base.announced import Announced
 from ...base.handover import Parts, parts_of
 from ...base.interruption import new_lock, recover_after_fork
 from ...compiler.build.families import Alone, Kin
@@ -107,11 +108,12 @@ class Job:
         structure: of the trace; later its memory may be that of a kernel.
     """
 
-    def __init__(self, request: Parts, is_quick: bool = False, structure: str = "") -> None:
+    def __init__(self, request: Parts, is_quick: bool = False, structure: str = "", name: str = "") -> None:
         self._request, self.is_quick, self.structure = request, is_quick, structure
         self.answer: Answer | None = None
         self.builder: Builder | None = None
         self._attempts, self._is_first = 0, True
+        self._announced = Announced(name, "building its code in another process", "took at most").begin()
         recover_after_fork(self)
 
     def has_ended(self) -> bool:
@@ -149,6 +151,7 @@ class Job:
                 _finishing.append(self.builder)
                 self.builder = None
             self._dismiss()
+            self._announced.end()
             self.answer = self.answer or Answer(failure="it was given up")
             _advance()
 
@@ -188,6 +191,7 @@ class Job:
             self._end(Answer(failure=f"the process that was to build it ended with exit code {code}"))
 
     def _end(self, answer: Answer) -> None:
+        self._announced.end()
         self.answer, self._request = answer, ()
         if self in _jobs:
             _jobs.remove(self)
@@ -235,7 +239,7 @@ def start(
         kin = replace(kin, alone=[Alone(_bare(one.bound()), one.inputs) for one in kin.others(trace)])
     try:
         request = Request(_bare(trace), inputs, options, name, dict(os.environ), os.getcwd(), kin)
-        job = Job(parts_of(request), options.quick, structure_hash(trace, inputs))
+        job = Job(parts_of(request), options.quick, structure_hash(trace, inputs), name)
     except OSError:  # the current directory does not exist any more
         return None
     with _lock:
