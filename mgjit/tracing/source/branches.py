@@ -118,25 +118,40 @@ def assigned_names(node: ast.If, hidden: set[str]) -> tuple[list[str], list[str]
     returns = may_return([node])
     if returns and not (_returns(node.body) and _returns(node.orelse)):
         return None
-    if not all(_is_taken_both_ways(statement, names, changed, True) for statement in (*node.body, *node.orelse)):
+    if not _are_taken_both_ways(node.body, names, changed, returns):
+        return None
+    if not _are_taken_both_ways(node.orelse, names, changed, returns):
         return None
     if returns:
         names[RETURNED] = None
     return None if not set(names) <= {*hidden, RETURNED} else (list(names), list(changed))
 
 
-def _is_taken_both_ways(node: ast.stmt, names: dict[str, None], changed: dict[str, None], may_return: bool) -> bool:
-    """Whether both sides can be taken of an `if` around a statement; the local names that it assigns are noted."""
+def _are_taken_both_ways(
+    body: Sequence[ast.stmt], names: dict[str, None], changed: dict[str, None], returns: bool
+) -> bool:
+    """The same of several statements, of which none but the last one may return."""
+    last = body[-1] if body else None
+    return all(_is_taken_both_ways(part, names, changed, returns and part is last) for part in body)
+
+
+def _is_taken_both_ways(node: ast.stmt, names: dict[str, None], changed: dict[str, None], returns: bool) -> bool:
+    """Whether both sides can be taken of an `if` around a statement; the local names that it assigns are noted.
+
+    Args:
+        returns: whether it may return, which nothing but a side that ends there can.
+    """
     if getattr(node, "is_of_store", False):
         return True
 
-    def inside(body: Sequence[ast.stmt], may_return: bool) -> bool:
-        return all(_is_taken_both_ways(part, names, changed, may_return) for part in body)
+    def inside(body: Sequence[ast.stmt], returns: bool) -> bool:
+        return _are_taken_both_ways(body, names, changed, returns)
 
     if isinstance(node, ast.Return):
-        return may_return and (node.value is None or _is_quiet(node.value))
+        return returns and (node.value is None or _is_quiet(node.value))
     if isinstance(node, ast.If):
-        return _is_quiet(node.test) and inside([*node.body, *node.orelse], may_return)
+        returns = returns and _returns(node.body) and _returns(node.orelse)
+        return _is_quiet(node.test) and inside(node.body, returns) and inside(node.orelse, returns)
     if isinstance(node, ast.For):
         targets = _names_in(node.target)
         names.update(dict.fromkeys(targets or ()))

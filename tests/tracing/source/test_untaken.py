@@ -414,3 +414,23 @@ class Still:
 def test_04_what_operators_and_properties_do(kind: type, expected: int) -> None:
     """Those that only make objects leave everything as it was."""
     assert Implicit({kind: dict(vars(kind))}, ()).doing == expected
+
+
+def test_05_a_return_in_the_middle_of_a_side() -> None:
+    """What follows it is not computed in its place."""
+
+    def function(a: float, b: float) -> float:
+        if a > 0.0:
+            return 1.0
+        x = 0.0
+        if b > 0.0:
+            x = 0.5
+        elif b < -1.0:
+            return 2.0
+        return 3.0 + x
+
+    step = mgjit.compile(function, backend="python", background=False, verify="never")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for a, b in ((1.0, 1.0), (-1.0, 1.0), (-1.0, -2.0), (-1.0, -0.5)):
+            assert step(a, b) == function(a, b)
