@@ -5,7 +5,7 @@
 
 Each runs 1,000 calls in which both ways are taken, beside its undecorated self; all that it returns and keeps is
 compared bit for bit after each call.  Then both are timed alternately, and the median of their ratios is shown.  The
-last six do so little that a call costs more than they compute.
+last ten ask for numbers on their way, so that each call takes one path of several.
 """
 
 from __future__ import annotations
@@ -312,10 +312,120 @@ def gated(model: Model, xs: list[float]) -> Any:
     return model.table["sum"]
 
 
+# ---- steps that ask for numbers on their way: each call takes one path of several ------------------------------
+
+
+def line_search(model: Model, xs: list[float]) -> Any:
+    loss, rate = model.gradients(xs), 1.0
+    while rate > 1e-3:
+        moved = sum((p.data - rate * p.grad) * x for p, x in zip(model.parameters, xs)) - xs[0]
+        if moved * moved < loss:
+            break
+        rate *= 0.5
+    for p in model.parameters:
+        p.data -= rate * p.grad
+    return loss, rate
+
+
+def until_it_fits(model: Model, xs: list[float]) -> Any:
+    steps = 0
+    while model.gradients(xs) > 1.0 and steps < 5:
+        model.update()
+        steps += 1
+    return steps
+
+
+def sampled_action(model: Model, xs: list[float]) -> Any:
+    scores = [sum(p.data * x for p, x in zip(model.parameters[32 * k : 32 * k + 32], xs)) for k in range(4)]
+    top = max(scores)
+    weights = [math.exp(s - top) for s in scores]
+    u, action = random.random() * sum(weights), 3
+    for k, weight in enumerate(weights):
+        u -= weight
+        if u < 0.0:
+            action = k
+            break
+    for p, x in zip(model.parameters[32 * action : 32 * action + 32], xs):
+        p.data += 0.01 * xs[0] * x
+    return action
+
+
+def greedy_action(model: Model, xs: list[float]) -> Any:
+    scores = [sum(p.data * x for p, x in zip(model.parameters[32 * k : 32 * k + 32], xs)) for k in range(4)]
+    action = max(range(4), key=lambda k: scores[k])
+    model.counts[action] += 1
+    for p, x in zip(model.parameters[32 * action : 32 * action + 32], xs):
+        p.data += 0.01 * (xs[1] - scores[action]) * x
+    return action
+
+
+def epsilon_greedy(model: Model, xs: list[float]) -> Any:
+    scores = [sum(p.data * x for p, x in zip(model.parameters[32 * k : 32 * k + 32], xs)) for k in range(4)]
+    if random.random() < 0.1:
+        action = random.randrange(4)
+    else:
+        action = scores.index(max(scores))
+    for p, x in zip(model.parameters[32 * action : 32 * action + 32], xs):
+        p.data += 0.01 * (xs[1] - scores[action]) * x
+    return action
+
+
+def nearest_centre(model: Model, xs: list[float]) -> Any:
+    distances = [sum((w - x) ** 2 for w, x in zip(row, xs)) for row in model.rows]
+    nearest = sorted(range(4), key=lambda k: distances[k])[0]
+    row = model.rows[nearest]
+    for k in range(16):
+        row[k] += 0.05 * (xs[k] - row[k])
+    return nearest, distances[nearest]
+
+
+def label_in_row(model: Model, xs: list[float]) -> Any:
+    label = int(abs(xs[0]) * 4.0) % 4
+    scores = [sum(w * x for w, x in zip(row, xs)) for row in model.rows]
+    total = sum(math.exp(s) for s in scores)
+    for k, row in enumerate(model.rows):
+        error = math.exp(scores[k]) / total - (k == label)
+        for j in range(16):
+            row[j] -= 0.1 * error * xs[j]
+    return -math.log(math.exp(scores[label]) / total)
+
+
+def early_return(model: Model, xs: list[float]) -> Any:
+    loss = model.gradients(xs)
+    for p in model.parameters[:8]:
+        if abs(p.grad) > 0.3:
+            return "too steep", loss
+    model.update()
+    return "moved", loss
+
+
+def tree_walk(model: Model, xs: list[float]) -> Any:
+    node = 0
+    for depth in range(3):
+        score = sum(w * x for w, x in zip(model.rows[depth], xs))
+        node = 2 * node + 1 if score < 0.0 else 2 * node + 2
+    error = model.parameters[node].data - xs[0]
+    model.parameters[node].data -= 0.1 * error
+    return node, error
+
+
+def handled(model: Model, xs: list[float]) -> Any:
+    loss = model.gradients(xs)
+    try:
+        if loss > 4.0:
+            raise OverflowError("the loss is too large")
+        model.update()
+    except OverflowError:
+        for p in model.parameters:
+            p.data *= 0.9
+    return loss
+
+
 STEPS: list[Callable[[Model, list[float]], Any]] = [
     clip_by_norm, clip_each, skip_update, two_rates, best_so_far, keep_best_weights, decay_on_plateau, loss_scaling,
     sign_momentum, resilient, perceptron, hinge, huber, shrink, winner, statistics_of_outliers, bandit, q_learning,
-    annealed_walk, engine_clip, leaky_neuron, gated,
+    annealed_walk, engine_clip, leaky_neuron, gated, line_search, until_it_fits, sampled_action, greedy_action,
+    epsilon_greedy, nearest_centre, label_in_row, early_return, tree_walk, handled,
 ]  # fmt: skip
 
 
@@ -336,8 +446,12 @@ def measured(function: Callable[[Model, list[float]], Any], calls: int, options:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for xs in rows:
-            equal = repr(step(xs)) == repr(plain(xs)) and mine.seen() == theirs.seen() and equal
-        share = 100.0 * step.stats.calls / (step.stats.calls + step.stats.plain_calls)
+            state = random.getstate()
+            found, after = step(xs), random.getstate()
+            random.setstate(state)
+            equal = repr(found) == repr(plain(xs)) and mine.seen() == theirs.seen() and equal
+            equal = equal and random.getstate() == after
+        share = 100.0 * step.stats.calls / (step.stats.calls + step.stats.plain_calls + step.stats.waiting_calls)
         ratios, times = [], []
         for k in range(ROUNDS):
             some = rows[k % 5 :: 7][:CALLS]
@@ -361,9 +475,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1000, help="compared calls of each step")
     parser.add_argument("--compiler", help="as of mgjit.compile")
+    parser.add_argument("--only", default="", help="the steps whose names contain this")
     parser.add_argument("--backend", default="auto", help="as of mgjit.compile")
     given = parser.parse_args()
     vectorcall.extension.obtain()  # as after many calls
     print("| step | equal | compiled | plain us | mgjit us | speed-up |\n|---|---|---:|---:|---:|---:|")
     for each in STEPS:
+        if given.only not in each.__name__:
+            continue
         print(measured(each, given.calls, {"backend": given.backend, "compiler": given.compiler}), flush=True)

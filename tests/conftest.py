@@ -70,6 +70,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"strict C: {_strict.checked} different sources checked by {names}")
 
 
+@pytest.fixture
+def no_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traces follow no path of several, so that what asks for a number is refused."""
+    monkeypatch.setattr("mgjit.kernels.factory.Maker.has_paths", False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def checked_sources(request: pytest.FixtureRequest) -> Iterator[None]:
     """The sources that tests compile, where --strict-c was given."""

@@ -235,6 +235,7 @@ def _advised(advice: Advice) -> str:
     return line.sub(lambda match: match.group(1) + advice.advised[1:], advice.failing, count=1)
 
 
+@pytest.mark.usefixtures("no_paths")
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.name)
 def test_01_what_fails(advice: Advice, tmp_path: Path) -> None:
     """The error is typed, names the line, and gives the advice; undecorated, the program runs."""
@@ -249,6 +250,7 @@ def test_01_what_fails(advice: Advice, tmp_path: Path) -> None:
     assert line > PRELUDE.count("\n")
 
 
+@pytest.mark.usefixtures("no_paths")
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.name)
 def test_01_what_fails_goes_on_by_default(advice: Advice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As undecorated, with the advice in a warning."""

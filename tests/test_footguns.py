@@ -82,6 +82,7 @@ def test_00_traps_of_the_document() -> None:
 # ---- a traced number is asked for its value ------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_paths")
 @pytest.mark.parametrize("wrap", [lambda w, x: x, lambda w, x: w * x], ids=["number", "value"])
 @pytest.mark.parametrize(
     ("use", "instead"),
@@ -131,6 +132,7 @@ def test_01a_the_truth_of_a_value(w: Value, use: Callable[[Any], Any]) -> None:
     refused(TraceError, r"mgjit\.where|mgjit\.exp", lambda x: use(w * x), 2.0, value=w)
 
 
+@pytest.mark.usefixtures("no_paths")
 @pytest.mark.parametrize("statement", ["if", "while"])
 def test_01c_statements_that_depend_on_a_number(w: Value, statement: str) -> None:
     """The error shows the test, and how to write it."""

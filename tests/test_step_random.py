@@ -443,6 +443,7 @@ def test_14_refused_calls_draw_nothing() -> None:
         assert random.getstate() == state
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_15_failed_traces_draw_nothing() -> None:
     """Errors of the trace, of the library and of the user."""
 

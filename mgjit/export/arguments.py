@@ -19,10 +19,9 @@ from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, user_location
 from ..ir.trace import InputRegion
-from ..runtime.kernel import flat_view
 from ..tracing.call.inputs import BufferNode, NumberNode, NumbersNode
 from ..tracing.call.known import KnownNode, StaticNode, ValueNode
-from ..tracing.call.node import Frame, Node
+from ..tracing.call.node import Frame, Node, flat_view
 from ..tracing.call.plan import ArgumentPlan
 from .emitter import NUMBERS, TYPES
 from .names import unique

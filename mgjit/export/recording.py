@@ -17,8 +17,8 @@ from ..compiler.build.code import Code
 from ..engine.state import zero_array
 from ..kernels.factory import Maker
 from ..memory.buffers import LaidOut, aligned_zeros, memory_of
-from ..runtime.kernel import check_index, flat_view
-from ..tracing.call.node import Frame
+from ..runtime.kernel import check_index
+from ..tracing.call.node import Frame, flat_view
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.tracer.tracer import TracedCall
 from .memory import natural

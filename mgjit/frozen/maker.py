@@ -166,6 +166,7 @@ class FrozenMaker(Maker):
 
     about: About
     may_be_plain = False
+    has_paths = False
     verify = "auto"
 
     def __init__(

@@ -77,10 +77,10 @@ class FrozenStep(CompiledStep[P, R]):
         self._refuse_in_trace("call")
         return self._with_kernel("call", lambda: super(FrozenStep, self)._call(*args, **kwargs))
 
-    def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
+    def _perform(self, phase: str, args: Any, kwargs: Any, *undone_by: Any) -> Any:
         if self._tensors:
             args, kwargs = self._with_tensors(args, kwargs)
-        return super()._perform(phase, args, kwargs)
+        return super()._perform(phase, args, kwargs, *undone_by)
 
     def _with_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments, with tensors made of lists and numpy arrays where the examples were tensors."""

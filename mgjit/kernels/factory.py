@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.announced import Announced
 from ..base.garbage import without_garbage_collection
@@ -33,6 +33,7 @@ from ..runtime.stats import Stats
 from ..tensor.memory import Memory
 from ..tensor.modes import computing_with
 from ..tracing.call.columns import bound_arguments
+from ..tracing.call.node import Frame
 from ..tracing.call.plan import ArgumentPlan, plan_arguments
 from ..tracing.call.results import ResultTree
 from ..tracing.copies.copies import Copies
@@ -52,6 +53,8 @@ from .first_calls.repaid import Repaid
 
 if TYPE_CHECKING:
     from ..ir.parameters import Layouts
+
+T = TypeVar("T")
 
 #: A plain call of arguments with so many numbers takes long.
 _MANY_NUMBERS = 10_000
@@ -98,6 +101,8 @@ class Maker:
 
     #: Whether calls may be plain Python.
     may_be_plain = True
+    #: Whether traces may follow one path of several (tracing/record/answers.py).
+    has_paths = True
 
     def __init__(
         self,
@@ -114,6 +119,7 @@ class Maker:
         self.knowledge = Knowledge()
         self.kin = Kin()
         self._scratch, self._pace = SharedScratch(), Pace()
+        self._frame: Frame | None = None  # with the arguments of a call whose numbers answer what the step asks
         self._is_settled = False  # whether traces are made as after the first compiled call (tracer/knowledge.py)
         self.token = object()
 
@@ -162,6 +168,15 @@ class Maker:
         return plan.input_size >= _MANY_NUMBERS or Memory.exists or self.repaid.has(plan)
 
     # ---- 2: traces ----------------------------------------------------------------------------------
+
+    def answering(self, frame: Frame | None, work: Callable[[], T]) -> T:
+        """`work()`, which traces a call with the arguments in a frame, whose numbers may answer what the step asks."""
+        if self.has_paths and self.options.lock and not self.options.code.separate:
+            self._frame = frame
+        try:
+            return work()
+        finally:
+            self._frame = None
 
     def prepared(self, plan: ArgumentPlan, reason: str, patient: bool) -> Prepared:
         """Trace the call.
@@ -220,7 +235,7 @@ class Maker:
             survey = Survey(self.function, given, self.knowledge.built)
             keeps = survey.met.keeps
             heap = self.heap(survey, location)
-            call = trace_call(run, plan, slots, heap, survey, location)
+            call = trace_call(run, plan, slots, heap, survey, location, self._frame)
             guard = Guard(survey, call.heap.looked_after, self._pace, call.heap.replaced)
             guard.watch_numbers(call.kept)
             guard.watch_leaves([memory for _, memory in call.trace.bound_storages if isinstance(memory, Memory)])
@@ -253,8 +268,11 @@ class Maker:
         bound = bound_arguments(self._signature, arguments)
         return computing_with(self.options.precision, lambda: self.function(*bound.args, **bound.kwargs))
 
-    def noted(self, plan: ArgumentPlan) -> Noted:
+    def noted(self, plan: ArgumentPlan, frame: Frame | None = None) -> Noted:
         """Trace the call once more, for people: with the lines that its records come from.
+
+        Args:
+            frame: with the arguments of the call.
 
         Raises:
             Again: it has shown which arguments shape the trace.
@@ -263,7 +281,7 @@ class Maker:
         slots = ParameterStorage(len(plan.values), plan.precision) if plan.values else None
         sites = Sites()
         started = perf_counter()
-        traced, _ = self._trace(plan, slots, sites)
+        traced, _ = self.answering(frame, lambda: self._trace(plan, slots, sites))
         return Noted(plan, traced, slots, sites, plan.regions(traced.draws.size), perf_counter() - started)
 
     def traced(self, plan: ArgumentPlan) -> TracedCall:
@@ -278,10 +296,15 @@ class Maker:
 
     # ---- 3, 4: code ---------------------------------------------------------------------------------
 
-    def found_or_started(self, trace: Trace, inputs: Sequence[InputRegion]) -> tuple[Options, Job | Found] | None:
+    def found_or_started(
+        self, trace: Trace, inputs: Sequence[InputRegion], may_share: bool = True
+    ) -> tuple[Options, Job | Found] | None:
         """The best code that is there, or the job that builds what is there first, while the call is plain Python.
 
         None if there can be no job.
+
+        Args:
+            may_share: whether it may be the code for other lengths as well.
         """
         best = self.options.code
         tiers = [tier for tier in (best, best.quickly(trace.work_in_nests())) if tier is not None]
@@ -290,13 +313,15 @@ class Maker:
             if code is not None:
                 return options, Found(code)
         # A member of a family gets the best code at once, which is quicker than any other.
-        first = best if self.kin.keys(best) else tiers[-1]
-        job = start(trace, inputs, first, self.qualname, None if first.quick else self.kin, is_call_next=True)
+        first = best if may_share and self.kin.keys(best) else tiers[-1]
+        kin = self.kin if may_share and not first.quick else None
+        job = start(trace, inputs, first, self.qualname, kin, is_call_next=True)
         return None if job is None else (first, job)
 
     def built(self, prepared: Prepared, inputs: Sequence[InputRegion]) -> Kernel:
         """The kernel of a trace, whose code is built here and now where it does not exist."""
-        return self.bound(self.code(prepared.traced.trace, inputs, self.kin), prepared)
+        kin = None if prepared.traced.told else self.kin
+        return self.bound(self.code(prepared.traced.trace, inputs, kin), prepared)
 
     def code(self, trace: Trace, inputs: Sequence[InputRegion], kin: Kin | None = None) -> Code:
         """The code for a trace, which is built here and now where it does not exist; with kin, perhaps a family's."""
@@ -349,11 +374,13 @@ class Maker:
         if heap.copies:
             copies = Copies(heap.state, heap.copied, self.stats.counter, heap.tables, plan.has_containers, heap.built)
             guard.ask(copies.difference)
-        return kind(
+        made = kind(
             code, plan, guard, _storages(trace, move), move, trace.outputs, trace.checks, result, prepared.slots,
             copies, traced.draws, traced.writes, changed_by(plan, traced, False), traced.integers, traced.objects,
             scratch,
         )  # fmt: skip
+        made.verdict, made.told = traced.verdict, traced.told
+        return made
 
     def _note_rows(self, count: int, mismatch: str) -> None:
         """Note that rows of a loop have been compared, and warn if they differ."""
@@ -366,6 +393,8 @@ class Maker:
     def note_kin(self, prepared: Prepared, storage: ParameterStorage, code: Code) -> None:
         """Note the code of a kernel, whose new parameters are in a storage, for those of other lengths."""
         traced = prepared.traced
+        if traced.told:
+            return
         self.kin.note(traced.trace, prepared.plan.regions(traced.draws.size), storage, code.facts)
 
 

@@ -12,6 +12,7 @@ found and made in the same way, by a `Kernels` of their own (`separate`), when `
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain
@@ -39,6 +40,7 @@ from .first_calls.pending import Found, Pending
 from .first_calls.plain import PlainCalls
 from .first_calls.refusals import refusal
 from .members import Members
+from .paths import PathKey, Paths, path_key
 from .registry import KERNELS
 from .upgrades import Upgrade, Upgrades
 
@@ -52,7 +54,7 @@ _CALLS_OF_A_FAMILY = 4
 _MOST_STRUCTURES = 64
 
 
-class Kernels:
+class Kernels(Paths):
     """The kernels of a step.
 
     Args:
@@ -75,6 +77,9 @@ class Kernels:
         self._members = Members()
         self._causes = Causes()
         self._kernels: dict[Hashable, Kernel] = {}
+        self._misses: dict[Hashable, int] = {}  # calls that a path was not for, by structure
+        self._beside: dict[tuple[Kernel, int, float], list[Kernel]] = {}  # paths, by where calls leave another one
+        self._made: Kernel | None = None  # for the path of the call under way
         self._slot_structures: set[Hashable] = set()
         self._has_warned = False
         self.plain: PlainCalls = PlainCalls(name, maker.stats) if like is None else like.plain
@@ -233,13 +238,13 @@ class Kernels:
         anonymous = plan.structure if self._kernels or self._slot_structures else None
         if anonymous in self._slot_structures:
             plan = self.maker.plan(arguments, shared, self._is_slot)
-        elif any(k.plan.structure == anonymous and key != plan.key for key, k in self._kernels.items()):
+        elif any(k.plan.structure == anonymous and k.plan.key != plan.key for k in self._kernels.values()):
             # Other Values, or nodes of the user's classes: from now on they are copied in and out.
             self._slot_structures.add(anonymous)
             plan = self.maker.plan(arguments, shared, self._is_slot)
         if not (patient or self._kernels):
             self.earnings.note_call(plan.key)
-        outdated = self._collect(plan, arguments, patient)
+        outdated = self._collect(plan.key, plan, arguments, patient)
         known = self._kernels.get(plan.key)
         if known is not None:
             attach_numbers()
@@ -252,7 +257,8 @@ class Kernels:
         elif self._options.code.separate:
             reason = "its phases are run separately"
         self.plain.require_trace(plan.key)
-        self._refuse_too_many(plan, len(self._kernels.keys() | self._pending.keys()) - (known is not None), reason)
+        structures = {key for key in (*self._kernels, *self._pending) if type(key) is not PathKey}
+        self._refuse_too_many(plan, len(structures) - (known is not None), reason)
         self._met = None if self.earnings.has_begun else arguments
         if known is None and not (is_asked or self._kernels or self.earnings.begins_at_once):
             self._lives.require(plan.key, self.stats, self.earnings.plain_seconds())
@@ -267,7 +273,8 @@ class Kernels:
             except Waiting:
                 if not is_ragged and self.earnings.may_look() and may_be_refused(self.maker.function):
                     note_looked_at(self.maker.function)
-                    self._traced(plan.key, lambda: self.maker.look(plan))
+                    look = functools.partial(self.maker.look, plan)
+                    self._traced(plan.key, lambda: self.maker.answering(plan.packed(arguments), look))
                 raise
             self._unearned.pop(lengths, None)
         self._met = self._untraced = None
@@ -328,10 +335,14 @@ class Kernels:
     def _add(self, key: Hashable, kernel: Kernel) -> None:
         """Put a kernel among the others, whose numbers it may change."""
         if key in self._kernels:
+            for path in self.paths_of(key):  # which know what is not so any more, as this one did
+                self.forget(path)
+        if key in self._kernels:
             self.forget(self._kernels[key])
         self.look_at_everything()
         self._unearned.clear()
         self._kernels[key] = kernel
+        self._beside.clear()
         self._lives.note_trace(self.earnings.seconds_of(key))
 
     def look_at_everything(self) -> None:
@@ -389,6 +400,7 @@ class Kernels:
     def forget(self, kernel: Kernel) -> None:
         """Stop using a kernel."""
         self._members.forget(kernel)
+        self._beside.clear()
         self._kernels = {key: member for key, member in self._kernels.items() if member is not kernel}
         if self.last is kernel:
             self.last = None
@@ -508,33 +520,39 @@ class Kernels:
                 stacklevel=user_stacklevel(),
             )
 
-    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
+    def _make(
+        self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool, path: PathKey | None = None
+    ) -> Kernel:
         """Trace the call, and make its kernel.
+
+        Args:
+            path: the key of one more path, while its code is built.
 
         Raises:
             Waiting: its code is being built.
         """
         if not patient:
             prepare()
-        prepared = self.maker.prepared(plan, reason, patient)
+        key = path or plan.key
+        prepared = self.maker.answering(plan.packed(arguments), lambda: self.maker.prepared(plan, reason, patient))
         traced = prepared.traced
-        self.earnings.note_trace(plan.key, prepared.processor)
+        self.earnings.note_trace(key, prepared.processor)
         _refuse_shared(plan, arguments, changed_by(plan, traced))
         inputs = plan.regions(traced.draws.size)
         if not patient:
             if traced.heap.valid_once:
-                raise Waiting(plan.key)
+                raise Waiting(key)
             started = thread_time()
-            found = self.maker.found_or_started(traced.trace, inputs)
-            self.earnings.note_spent(plan.key, thread_time() - started)
+            found = self.maker.found_or_started(traced.trace, inputs, may_share=not traced.told)
+            self.earnings.note_spent(key, thread_time() - started)
             if found is not None:
                 options, job = found
-                pending = Pending(prepared, inputs, options, job, perf_counter())
-                self._pending[plan.key] = pending
-                is_there = isinstance(pending.job, Found) or pending.comes_first(self.earnings.measured(plan.key))
+                pending = Pending(prepared, inputs, options, job, perf_counter(), key)
+                self._pending[key] = pending
+                is_there = isinstance(pending.job, Found) or pending.comes_first(self.earnings.measured(key))
                 if not (is_there and self._is_time()):
                     traced.effects.forget()  # the plain call has its own
-                    raise Waiting(plan.key)
+                    raise Waiting(key)
                 kernel = self._taken(pending)
                 traced.effects.perform()
                 return kernel
@@ -542,7 +560,9 @@ class Kernels:
         traced.effects.perform()
         return kernel
 
-    def _collect(self, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool) -> tuple[str, bool] | None:
+    def _collect(
+        self, key: Hashable, plan: ArgumentPlan, arguments: Sequence[Any], patient: bool
+    ) -> tuple[str, bool] | None:
         """If a kernel for these arguments is being built, put it among the others once its code is there.
 
         Returns:
@@ -551,7 +571,7 @@ class Kernels:
         Raises:
             Waiting: it is not there yet.
         """
-        pending = self._pending.get(plan.key)
+        pending = self._pending.get(key)
         if pending is None:
             return None
         attach_numbers()
@@ -562,7 +582,7 @@ class Kernels:
         if patient:
             pending.job.wait()
         pending.calls += 1
-        has_ended = pending.comes_first(self.earnings.measured(plan.key)) or pending.job.has_ended()
+        has_ended = pending.comes_first(self.earnings.measured(key)) or pending.job.has_ended()
         guard = pending.prepared.guard
         _refuse_shared(plan, arguments, changed_by(pending.prepared.plan, pending.prepared.traced))
         if has_ended:
@@ -572,26 +592,27 @@ class Kernels:
             changed, variable = guard.changed_numbers(), self.maker.knowledge.variable
             is_new = not variable.issuperset(changed)
             variable.update(changed)
-            del self._pending[plan.key]
+            del self._pending[key]
             pending.job.cancel()
             return difference, is_new
         if has_ended and (patient or self._is_time()):
             self._take(pending)
             return None
-        raise Waiting(plan.key)
+        raise Waiting(key)
 
     def _begun_anew(self, pending: Pending) -> Pending | None:
         """A trace whose memory has moved, waiting for the code that it needs now; None if it has to be made again."""
         prepared = pending.prepared
         pending.job.cancel()
-        del self._pending[prepared.plan.key]
+        del self._pending[pending.key]
         trace = pending.as_of_now()
-        found = None if trace is None else self.maker.found_or_started(trace, pending.inputs)
+        may_share = not prepared.traced.told
+        found = None if trace is None else self.maker.found_or_started(trace, pending.inputs, may_share)
         if trace is None or found is None:
             return None
         prepared.traced.trace = trace
-        anew = Pending(prepared, pending.inputs, *found, pending.started, pending.calls)
-        self._pending[prepared.plan.key] = anew
+        anew = Pending(prepared, pending.inputs, *found, pending.started, pending.key, pending.calls)
+        self._pending[pending.key] = anew
         return anew
 
     def _is_time(self, *more: Hashable) -> bool:
@@ -602,21 +623,21 @@ class Kernels:
 
     def _take(self, pending: Pending) -> None:
         """Put the kernel of a trace whose code is there among the others."""
-        key = pending.prepared.plan.key
+        key = pending.key
         try:
             kernel = self._taken(pending)
         except PlainCall as plain:
             self.plain.note_trace(key, plain)
             raise
-        self._add(key, kernel)
+        self._add(path_key(kernel) if type(key) is PathKey else key, kernel)
 
     def _taken(self, pending: Pending) -> Kernel:
         """The kernel of a trace whose code is there; better code is begun, if there is any."""
         prepared = pending.prepared
-        del self._pending[prepared.plan.key]
+        del self._pending[pending.key]
         kernel = self.maker.bound(pending.code(self._qualname), prepared)
         delay = seconds_taken_by(pending.job.answer)
-        self.earnings.note_spent(prepared.plan.key, delay)
+        self.earnings.note_spent(pending.key, delay)
         if isinstance(pending.job, Job):
             self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
         if pending.options.quick:

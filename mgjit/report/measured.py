@@ -28,7 +28,8 @@ from ..ir.opcodes import PARAMETER
 from ..ir.parameters import Layouts
 from ..kernels.factory import Noted
 from ..memory.buffers import aligned_zeros, memory_of, moving, state_numbers
-from ..runtime.kernel import Kernel, flat_view
+from ..runtime.kernel import Kernel
+from ..tracing.call.node import flat_view
 from ..tracing.copies.copies import Copies
 
 #: Seconds that the runs take together, about; and the fewest and the most runs.

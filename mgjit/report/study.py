@@ -116,7 +116,9 @@ class _Studied:
 
     def __init__(self, maker: Maker, kernel: Kernel, name: str) -> None:
         self._maker, self._kernel, self._name = maker, kernel, name
-        self._noted: Noted = maker.noted(kernel.plan)
+        self._noted: Noted = maker.noted(kernel.plan, kernel.frame if kernel.told else None)
+        if [answer.content for answer in self._noted.traced.told] != [answer.content for answer in kernel.told]:
+            raise PlainCall("its numbers take another path now")
         self._sources = Sources(self._noted.sites, maker.function)
         self._clock, self._stages = Clock(), Stages(self._note)
 

@@ -69,6 +69,7 @@ def fast_call(
     counter: array[int],
     tracing: Collection[int],
     siblings: list[Any],
+    other_path: Callable[..., Any],
 ) -> Callable[..., Any] | None:
     """Generate the function; None if calls of this structure must take the general path.
 
@@ -78,6 +79,7 @@ def fast_call(
         counter: is incremented by each call.
         tracing: the threads that are tracing; not empty while a trace is under way.
         siblings: the quick calls of the step.
+        other_path: makes a call that is one for another path, with arguments by position.
     """
     library = kernel.code.library
     parameters = list(signature.parameters.values())
@@ -91,6 +93,7 @@ def fast_call(
     ):
         return None
     writer = _Writer(kernel, [parameter.name for parameter in parameters])
+    writer.other_path = other_path
     try:
         for parameter, node in zip(parameters, kernel.plan.nodes):
             writer.visit(node, parameter.name)
@@ -154,7 +157,7 @@ def is_worth_it(kernel: Kernel) -> bool:
 def is_short(kernel: Kernel, turn: Turn) -> bool:
     """Whether calls may hold the GIL and need no lock, unless they have buffers to put into the block."""
     # Copies and draws could not be undone if the gate then refused.
-    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is None
+    simple = isinstance(kernel.result, (OutputResult, ConstantResult)) and kernel.copies is None and kernel.verdict < 0
     return simple and _is_brief(kernel, turn)
 
 
@@ -199,9 +202,16 @@ class _Writer(ConditionWriter):
 
     Attributes:
         packing: expression of the packed numbers.
+        other_path: makes a call that is one for another path.
     """
 
     packing = ""
+
+    other_path: Callable[..., Any]
+
+    def _called(self, function: Callable[..., Any]) -> str:
+        """A call with the same arguments."""
+        return f"{self.name_of(function)}({', '.join(self.parameters)})"
 
     def function(self, parameters: Sequence[Parameter], body: Sequence[str], fallback: Callable[..., Any]) -> str:
         """The source of the function."""
@@ -222,7 +232,7 @@ class _Writer(ConditionWriter):
             f"        {packed} = None",
             f"    if {packed} is not None:",
             *(f"        {line}" for line in body),
-            f"    return {self.name_of(fallback)}({', '.join(parameter.name for parameter in parameters)})",
+            f"    return {self._called(fallback)}",
         ]
         return "\n".join(lines)
 
@@ -294,6 +304,9 @@ class _Writer(ConditionWriter):
                 f"if {self.name_of(self.kernel.outputs)}[{self.kernel.verdict}] != 0.0:",
                 f"    return {self.name_of(undo.of_counted(counter))}()",
             ]
+            if self.kernel.told:  # another path may be the one
+                undone[1:] = [f"    {self.name_of(undo.of_counted(counter))}()"]
+                undone.append(f"    return {self._called(self.other_path)}")
         if copies is None:
             return [*draws, call, *undone, f"return {result}"]
         owed, show = self.name_of(copies.owed), self.name_of(copies.show)

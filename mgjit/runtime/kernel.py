@@ -28,7 +28,7 @@ from ..ir import opcodes as ops
 from ..ir.trace import IndexCheck
 from ..memory.buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
 from ..memory.late import Late, late_gradients, use_gradients
-from ..tracing.call.node import Frame
+from ..tracing.call.node import Frame, flat_view
 from ..tracing.call.objects import ObjectSlots
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.call.results import ResultTree
@@ -36,6 +36,7 @@ from ..tracing.call.rows import Rows, alike
 from ..tracing.call.written import Writes
 from ..tracing.copies.copies import Copies
 from ..tracing.draws.plan import DrawPlan
+from ..tracing.record.answers import Answer
 from ..tracing.record.integers import IntegerLimit
 from ..tracing.surroundings.guard import Guard
 from .pages import use_huge_pages
@@ -112,6 +113,12 @@ class Kernel:
         self.seconds_a_row = 0.0
         #: The output that is not 0.0 where a call is to be undone (undo.py); -1 if none is.
         self.verdict = -1
+        #: What the step was told about numbers, if the kernel is one for a path (kernels/paths.py); which of that was
+        #: not so in the last call that was undone, as record/answers.py counts (0 after others), and what was so.
+        self.told: Sequence[Answer] = ()
+        self.missed, self.instead = 0, 0.0
+        #: How often it was the one for a call that others had undone.
+        self.helped = 0
         #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
         self.trial: Any = None
         #: When the code of loops is compared with that of calls (verification/loops.py); None when it is not.
@@ -470,19 +477,9 @@ def check_index(check: IndexCheck, plan: ArgumentPlan, frame: Frame) -> None:
     Raises:
         IndexRangeError: it is out of range. PlainCall: it is one that only plain Python looks for.
     """
-    number = _input(check.input_index, plan, frame)
+    number = plan.number(check.input_index, frame)
     if not _is_in(number, check.allowed):
         raise _out_of_range(check, number)
-
-
-def _input(index: int, plan: ArgumentPlan, frame: Frame) -> float:
-    if index < plan.packed_size:
-        return frame.packed[index]
-    for node in plan.buffers:
-        if node.place <= index < node.place + node.size:
-            view = flat_view(frame.buffers[node.region], node.format)
-            return plan.precision.rounded(view[index - node.place])
-    raise AssertionError("an index that is no input")
 
 
 def _is_in(number: float, allowed: range) -> bool:
@@ -503,8 +500,3 @@ def _out_of_range(check: IndexCheck, number: float, where: str = "") -> IndexRan
         f"{check.location}: {what} {number:g}{where}{end} is not an integer {allowed}. Nothing was computed or written."
         f"{negative if check.count and number < check.start else ''}"
     )
-
-
-def flat_view(buffer: Any, format: str) -> memoryview:
-    """A contiguous buffer as a one-dimensional view with elements of a struct format."""
-    return memoryview(buffer).cast("B").cast(format)  # type: ignore[call-overload, no-any-return]

@@ -24,9 +24,9 @@ from typing import Any, Callable, Protocol
 from ..base import ffi
 from ..base.interruption import with_cleanup
 from ..engine.state import zero_array
-from ..tracing.call.node import Frame
+from ..tracing.call.node import Frame, flat_view
 from ..tracing.call.rows import Rows
-from .kernel import Kernel, flat_view
+from .kernel import Kernel
 
 #: Seconds that one foreign call should take: short enough for Ctrl-C, long enough for its own cost not to matter.
 _SECONDS_A_CHUNK = 0.05

@@ -31,6 +31,13 @@ class Undone(PlainCall):
         super().__init__("an operation has no finite result, where Python may raise an error: that call was undone")
 
 
+class Missed(PlainCall):
+    """The call was undone: it is one for another path than that of the kernel, whose `missed` says why."""
+
+    def __init__(self) -> None:
+        super().__init__("its numbers take a path that no kernel is for")
+
+
 class Undo:
     """What the calls of a kernel may have to undo.
 
@@ -39,6 +46,7 @@ class Undo:
     """
 
     def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
         slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in _WRITTEN and len(kernel.buffers[k])]
         views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
         self._pairs = [(memoryview(bytearray(len(view))), view) for view in views]
@@ -65,13 +73,17 @@ class Undo:
         addresses = iter(map(ctypes.addressof, exported))
         triples = [(saved, view, len(pair[0])) for pair, saved, view in zip(self._pairs, addresses, addresses)]
         packed = struct.pack(f"{3 * len(triples)}N", *chain.from_iterable(triples))
-        return self._verdict, counter.buffer_info()[0], packed, UNDONE, (self, exported, counter)
+        undone = None if self._kernel.told else UNDONE
+        return self._verdict, counter.buffer_info()[0], packed, undone, (self, exported, counter)
 
     def of_counted(self, counter: array[int]) -> Callable[[], object]:
         """A function that undoes a call that has been counted; it returns UNDONE."""
+        kernel = self._kernel
 
         def undo() -> object:
             self.restore()
+            if kernel.told:
+                _note_miss(kernel)
             counter[0] -= 1
             return UNDONE
 
@@ -85,7 +97,7 @@ def undoing(kernel: Kernel, work: Callable[[], Any], runs: list[Any]) -> None:
         runs: gets an element from `work`, and loses it when the call is undone.
 
     Raises:
-        Undone: it was; nothing has changed.
+        Undone, Missed: it was; nothing has changed.
     """
     undo, is_undone = Undo(kernel), [False]
     undo.save()
@@ -100,5 +112,28 @@ def undoing(kernel: Kernel, work: Callable[[], Any], runs: list[Any]) -> None:
             runs.clear()
 
     with_cleanup(run, finish)
+    if is_undone[0] and kernel.told:
+        _note_miss(kernel)
+        raise Missed
     if is_undone[0]:
         raise Undone
+
+
+def _note_miss(kernel: Kernel) -> None:
+    """Note which assumption does not hold, and what is so instead."""
+    kernel.missed, kernel.instead = int(kernel.outputs[kernel.verdict]), kernel.outputs[kernel.verdict + 1]
+
+
+def fails(kernel: Kernel) -> bool:
+    """Whether a call, whose arguments have been accepted, is one for another path; nothing has changed behind it."""
+    undo = Undo(kernel)
+    undo.save()
+
+    def run() -> None:
+        if kernel.draw is not None:
+            kernel.draw()
+        kernel.run["step"]()
+        _note_miss(kernel)
+
+    with_cleanup(run, undo.restore)
+    return kernel.missed != 0

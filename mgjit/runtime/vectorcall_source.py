@@ -46,7 +46,8 @@ typedef struct {
     Py_buffer view[MOST_BUFFERS];
 } Taken;
 
-/* What a call has to undo where output `verdict` is not 0.0: it returns `undone` then, and was not counted. */
+/* What a call has to undo where output `verdict` is not 0.0: it returns `undone` then, and was not counted;
+   if that is None, it is left to others. */
 typedef struct {
     long verdict; /* -1 where nothing is undone */
     long long *counter;
@@ -361,8 +362,8 @@ static PyObject *quickly(Call *call, PyObject *const *given, const Taken *taken)
     }
     if (copies->count) is_done = is_done && (is_undone || show(copies, given) >= 0);
     if (is_undone) {
-        made = call->undo.undone;
-        Py_INCREF(made);
+        made = call->undo.undone == Py_None ? NULL : call->undo.undone; /* it may be one for another path */
+        Py_XINCREF(made);
     } else if (is_done)
         made = result_of(call, result.number);
     if (copies->count) forget(copies); /* last: what was there before may have a finaliser that calls the step */
@@ -373,28 +374,25 @@ static void dealloc(PyObject *self);
 
 static PyObject *called(PyObject *self, PyObject *const *given, size_t flags, PyObject *names)
 {
-    Call *call = (Call *)self, *taker = NULL;
+    Call *call = (Call *)self;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (names == NULL && call->siblings != NULL) {
-        Taken taken;
-        if (takes(call, given, count, &taken)) {
-            Py_INCREF(self);
-            taker = call;
-        }
-        for (Py_ssize_t k = 0; taker == NULL && k < PyList_GET_SIZE(call->siblings); k++) {
-            PyObject *other = PyList_GET_ITEM(call->siblings, k);
-            Py_INCREF(other);
-            if (Py_TYPE(other)->tp_dealloc == dealloc && takes((Call *)other, given, count, &taken))
-                taker = (Call *)other;
-            else
-                Py_DECREF(other);
-        }
-        if (taker != NULL) {
+    Taken taken;
+    int is_path = 1; /* whether none has taken it yet, but for others of its paths */
+    for (Py_ssize_t k = -1; is_path && names == NULL && call->siblings && k < PyList_GET_SIZE(call->siblings); k++) {
+        PyObject *other = k < 0 ? self : PyList_GET_ITEM(call->siblings, k);
+        if ((k >= 0 && other == self) || Py_TYPE(other)->tp_dealloc != dealloc) continue;
+        Call *taker = (Call *)other;
+        Py_INCREF(other);
+        if (takes(taker, given, count, &taken)) {
             PyObject *result = quickly(taker, given, &taken);
+            is_path = taker->undo.undone == Py_None;
             release(&taken);
-            Py_DECREF(taker);
-            if (result != NULL || PyErr_Occurred()) return result;
+            if (result != NULL || PyErr_Occurred()) {
+                Py_DECREF(other);
+                return result;
+            }
         }
+        Py_DECREF(other);
     }
     return PyObject_Vectorcall(call->general, given, flags, names);
 }

@@ -71,6 +71,7 @@ class OutlinedMaker(Maker):
         deadline: when a call has to stop making its trace again.
     """
 
+    has_paths = False
     numbers_only: Sequence[bool] = ()
     leaving = -1
     leaves = False

@@ -55,6 +55,7 @@ class Looking(Generic[P, R]):
         lowering: Lowering = self._turn.run(
             self._with_kernel, "lower", lambda: lowering_of(self._kernels.maker, self._bound(args, kwargs))
         )
+        lowering.paths = self._kernels.describe_paths()
         return lowering
 
     @with_short_tracebacks

@@ -123,6 +123,8 @@ class Looping(Phased[P, R]):
         try:
             kernel = self._kernels.patient(table.row(0))
             self._forget_call()  # it may have other code now
+            if kernel.verdict >= 0:  # each row may be one for another kernel
+                return None
             if threads > 1:
                 from ..kernels.side_by_side.writes import refuse_writes
 

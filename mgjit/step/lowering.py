@@ -39,6 +39,7 @@ class Lowering:
     noted: Noted | None = field(default=None, repr=False)
     step: object = field(default=None, repr=False)
     mode: str = "strict"
+    paths: Sequence[str] = ()
 
     @property
     def graph(self) -> str:
@@ -64,7 +65,7 @@ class Lowering:
             f"{self.c_source.count(chr(10)):,} lines of C",
             "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
         ]
-        lines += [text for text in (self.draws, self.backward, self.both_ways) if text]
+        lines += [text for text in (self.draws, self.backward, self.both_ways, *self.paths) if text]
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         else:
@@ -94,7 +95,8 @@ def lowering_of(maker: Maker, arguments: Sequence[Any]) -> Lowering:
     """Trace and lower a step for these arguments without building or running it."""
     while True:
         with contextlib.suppress(Again):
-            return _lowered(maker, maker.noted(maker.plan(arguments)))
+            plan = maker.plan(arguments)
+            return _lowered(maker, maker.noted(plan, plan.packed(arguments)))
 
 
 def _lowered(maker: Maker, noted: Noted) -> Lowering:

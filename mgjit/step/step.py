@@ -16,7 +16,7 @@ import inspect
 import sys
 import threading
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
@@ -33,7 +33,9 @@ from ..kernels.first_calls.earnings import TooMany, Waiting
 from ..kernels.first_calls.effort import LONG, counted
 from ..kernels.first_calls.plain import as_part, differentiates
 from ..kernels.first_calls.refusals import Refused, refusal
+from ..kernels.first_calls.weighing import FIRST_OF_PATHS
 from ..kernels.kernels import Kernels
+from ..kernels.paths import Exit
 from ..kernels.registry import KERNELS
 from ..memory.buffers import Moved
 from ..runtime.detached import Detached, are_detached, attach_all, may_detach
@@ -41,6 +43,7 @@ from ..runtime.fastcall import fast_call, is_short, is_worth_it
 from ..runtime.kernel import Kernel
 from ..runtime.stats import Stats
 from ..runtime.turn import Turn
+from ..runtime.undo import Missed, fails
 from ..runtime.vectorcall import add_sibling
 from ..tensor.modes import computing_with
 from ..tracing.call.lengths import hold_objects
@@ -130,6 +133,7 @@ class CompiledStep(Leaving[P, R]):
         self._calls_before = 0
         self._siblings: list[Any] = []  # the quick calls that were chosen, until one of them may be wrong
         self._chosen: Kernel | None = None
+        self._calls_missed = -1  # how many there had been when a kernel last left a call to another path
         self._kernels = self._new_kernels()
         self._units = Units(self._function, self._options)
         self._begin_to_look()
@@ -168,10 +172,25 @@ class CompiledStep(Leaving[P, R]):
         member = None if kwargs else self._kernels.member(args)
         if member is not None or (are_detached() and hold_objects((*args, *kwargs.values()))):
             attach_all()
-        if member is not None and member is not self._chosen and member.fast_calls and not are_detached():
+        is_other = member is not self._chosen and not are_detached()
+        if member is not None and member.fast_calls and is_other and not member.told:
             # The fast path calls `_call` again if the arguments are not quite what it was made for.
             return self._change_kernel(member, args)
         return self._turn.take(self._perform_or_call, args, kwargs)
+
+    def _take_other_path(self, missed: Kernel, *args: Any) -> Any:
+        """A call that the quick path of a kernel has undone."""
+        kernel, calls = self._kernels.beside(missed), self.stats.calls
+        try:
+            if kernel is None or kernel.trial is not None or kernel.upgrade is not None or are_detached():
+                return self._turn.take(self._perform_or_call, args, {}, missed)
+            if calls == self._calls_missed + 1:  # twice in a row
+                return self._change_kernel(kernel, args)
+            self._calls_missed = calls
+            call = kernel.fast_calls.get(False) or self._outer
+            return call(*args)
+        finally:
+            missed.missed = 0
 
     def _call_undecorated(self, call: Callable[[], Any]) -> Any:
         """A call in plain Python, as if the step were not decorated."""
@@ -181,17 +200,24 @@ class CompiledStep(Leaving[P, R]):
         finally:
             self._kernels.look_at_everything()
 
-    def _perform_or_call(self, args: Any, kwargs: Any) -> Any:
-        """Run the kernel for these arguments, or else the function itself, in a turn."""
+    def _perform_or_call(self, args: Any, kwargs: Any, missed: Kernel | None = None) -> Any:
+        """Run the kernel for these arguments, or else the function itself, in a turn.
+
+        Args:
+            missed: a kernel that has undone this call.
+        """
         started, calls = thread_time(), self.stats.calls
         try:
-            return self._perform("step", args, kwargs)
+            return self._perform("step", args, kwargs, missed)
         except PlainCall as plain:
             reason = plain  # called below, where an exception of the user's has no context of ours
         except Exception as error:
             reason = self._refusal(error, calls)
         result = self._call_plain(reason, lambda: self._timed(args, kwargs))
-        self._leave_out_looks(reason, args, kwargs, started)
+        if type(getattr(reason, "key", None)) is Exit:  # the next call may take a path that has a kernel
+            self._kernels.note_calls(self._plain_seconds)
+        else:
+            self._leave_out_looks(reason, args, kwargs, started)
         return result
 
     def _refusal(self, error: Exception, calls: int) -> Refused:
@@ -210,15 +236,24 @@ class CompiledStep(Leaving[P, R]):
     def _plainly(self, args: Any, kwargs: Any) -> Any:
         return computing_with(self._options.precision, lambda: self._function(*args, **kwargs))
 
-    def _perform(self, phase: str, args: Any, kwargs: Any) -> Any:
-        """Run a phase of the kernel for these arguments, in a turn."""
+    def _perform(self, phase: str, args: Any, kwargs: Any, undone_by: Kernel | None = None) -> Any:
+        """Run a phase of the kernel for these arguments, in a turn.
+
+        Args:
+            undone_by: the kernel that has undone this call.
+        """
         self._phase = ""
         self._performed += 1
         is_step = phase == "step"
         kernels = self._kernels if is_step else self._kernels.separate
+        missed = [] if undone_by is None else [undone_by]
         while True:
             given = args if not kwargs and len(args) == self._arity else self._bound(args, kwargs)
-            kernel = kernels.fitting(given, patient=not is_step)
+            if missed and missed[-1].missed:
+                kernel = kernels.other_path(missed, given)
+            else:
+                kernel = kernels.fitting(given, patient=not is_step)
+                missed.clear()
             if not is_step:
                 self._require_forward(kernel)
             if is_step and kernel.upgrade is not None and kernels.upgrade(kernel):
@@ -231,6 +266,9 @@ class CompiledStep(Leaving[P, R]):
                     kernel.guard.look_at_everything()
                     if kernel.guard.difference():
                         continue  # which is usually noticed later, and is no defect
+                    if kernel.told and self._is_missed(kernel, given):
+                        missed.append(kernel)
+                        continue
                     if is_step:
                         return self._compare(kernel, args, kwargs)
                     if not self._compare_phases(kernels, kernel, self._bound(args, kwargs)):
@@ -240,11 +278,20 @@ class CompiledStep(Leaving[P, R]):
                 kernel.perform(phase, self.stats.counter if is_step else None)
                 self._note_mismatch(kernel)
                 break
+            except Missed:
+                missed.append(kernel)
             except Moved:
                 kernels.forget(kernel)
         if not is_step:
             self._note_forward(kernel)
         return kernel.result(kernel.outputs, given)
+
+    @staticmethod
+    def _is_missed(kernel: Kernel, given: Sequence[Any]) -> bool:
+        """Whether a call, which is to be compared, is one for another path."""
+        if kernel.needs_accepting:
+            kernel.accept(given)
+        return fails(kernel)
 
     def _note_mismatch(self, kernel: Kernel) -> None:
         """Warn if better code for a kernel is wrong, which goes on with the code that it had."""
@@ -288,7 +335,7 @@ class CompiledStep(Leaving[P, R]):
         if short not in kernel.fast_calls:
             kernel.fast_calls[short] = fast_call(
                 self._function, kernel, kernel.guard, self._signature, self._outer, self._turn, self.stats.counter,
-                tracing_threads, self._siblings,
+                tracing_threads, self._siblings, functools.partial(self._take_other_path, kernel),
             )  # fmt: skip
         call = kernel.fast_calls[short] or self._outer
         if kernel.trial is not None and call is not self._outer:
@@ -297,6 +344,8 @@ class CompiledStep(Leaving[P, R]):
             call = kernel.upgrade.counting(call, self._outer)
         add_sibling(call, self._siblings)
         if self._is_weighed and not self._weighing.is_over and self._kernels.goes_on:
+            if kernel.told:
+                self._weighing.postpone(FIRST_OF_PATHS - self.stats.calls)
             call = self._weighed(call)
         self._chosen = kernel
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know

@@ -53,7 +53,7 @@ class UnitMaker(Maker):
         traces: from which kernels were made, by structure.
     """
 
-    assigns_gradients = False
+    assigns_gradients = has_paths = False
 
     def __init__(self, *of_the_step: Any) -> None:
         super().__init__(*of_the_step)
@@ -104,10 +104,10 @@ def _are_the_same(one: Trace, other: Trace) -> bool:
 class UnitKernels(Kernels):
     """The kernels of one of the two steps."""
 
-    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool) -> Kernel:
+    def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool, *path: Any) -> Kernel:
         if self._pending and not (self._kernels or patient):
             raise Waiting(plan.key)
-        return super()._make(plan, arguments, reason, patient)
+        return super()._make(plan, arguments, reason, patient, *path)
 
 
 class UnitStep(CompiledStep[Any, Any]):

@@ -63,6 +63,7 @@ def test_03_the_programs_know_nothing_of_mgjit(name: str) -> None:
     assert "mgjit" not in (PROGRAMS / f"{name}.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_04_what_has_to_be_changed_is_refused() -> None:
     """A node that a traced index chooses among closures: there is no telling which way backward() goes."""
     assert CHANGES.keys() == {"reinforce"}

@@ -20,7 +20,7 @@ Python that it replaces:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
 from time import perf_counter
@@ -112,6 +112,7 @@ class Pending:
         options: of the code that it waits for.
         job: builds the code.
         started: when it was started, by `perf_counter`.
+        key: under which it waits.
         calls: plain calls since then.
         waited: seconds that calls have waited for it.
         buffers: the memory of its states when it was made.
@@ -122,6 +123,7 @@ class Pending:
     options: Options
     job: Job | Found
     started: float
+    key: Hashable
     calls: int = 0
     waited: float = 0.0
     buffers: list[Any] = field(init=False)

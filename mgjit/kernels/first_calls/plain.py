@@ -184,6 +184,10 @@ class PlainCalls:
         self._stats.plain_reasons.append(reason)
         self.current = self._structures[key] = _Structure(reason, is_wrong=True, parameters=parameters)
 
+    def close(self, key: Hashable, reason: str) -> None:
+        """Note that kernels for arguments of this structure do not pay."""
+        self.current = self._structures[key] = _Structure(reason, is_wrong=True)
+
     def note_refused(self, refused: Refused, is_made: bool) -> None:
         """Count a call that runs as plain Python because it was refused, and say why, once for each cause and text.
 

@@ -38,6 +38,9 @@ _HALF, _CLEARLY, _TIMES = 0.5, 0.9, 3
 _COLD = 10e-6
 #: What plain calls before there was a kernel have been measured to take may be so many seconds too much.
 _OF_LOOK = 5e-6
+#: Where calls take one path of several (kernels/paths.py), so many pass before the first round: each path has its own
+#: kernel, whose first calls take long.
+FIRST_OF_PATHS = 1_500
 #: So many calls pass before a round that is made again.
 _AGAIN = 256
 
@@ -61,6 +64,11 @@ class Weighing:
         """Count a call; returns whether it is to be timed."""
         self._left -= 1
         return self._left < 0
+
+    def postpone(self, calls: int) -> None:
+        """Let so many calls pass before the first one that is timed, unless there has been one."""
+        if self._blocks == [[]]:
+            self._left = max(self._left, calls)
 
     @property
     def wants_plain_call(self) -> bool:

@@ -42,6 +42,11 @@ class Frame:
 NO_FRAME = Frame(0, 0, 0)
 
 
+def flat_view(buffer: Any, format: str) -> memoryview:
+    """A contiguous buffer as a one-dimensional view with elements of a struct format."""
+    return memoryview(buffer).cast("B").cast(format)  # type: ignore[call-overload, no-any-return]
+
+
 class Node:
     """One argument, or one part of an argument.
 

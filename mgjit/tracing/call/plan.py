@@ -39,7 +39,7 @@ from .containers import DataclassNode, MappingNode, SequenceNode
 from .inputs import BufferNode, NumberNode, NumbersNode, check_exact, is_record
 from .known import AssignedNode, KnownNode, PlainNode, StaticNode, ValueNode
 from .lengths import differ_in_lengths
-from .node import Frame, MakeNumber, Node
+from .node import Frame, MakeNumber, Node, flat_view
 from .objects import ObjectNode, class_of_slot
 from .sameness import Question
 from .stand_ins import elements, is_rebuilt
@@ -97,6 +97,12 @@ class ArgumentPlan:
         """A frame of the right sizes."""
         return Frame(self.packed_size, len(self.buffers), len(self.values), self.precision, len(self.objects))
 
+    def packed(self, arguments: Sequence[Any]) -> Frame:
+        """A frame with the arguments that it was made for."""
+        frame = self.frame()
+        self.pack_parts(arguments, frame)
+        return frame
+
     def pack(self, arguments: Sequence[Any], frame: Frame) -> bool:
         """Write the arguments of a call into `frame`; returns False if the structure differs."""
         return self.pack_parts(arguments, frame) and self._answers_are_the_same(arguments)
@@ -129,6 +135,15 @@ class ArgumentPlan:
         known += {node.kind: None for node in nodes if isinstance(node, (SequenceNode, DataclassNode))}  # their methods
         known += {node.kind: None for node in self.objects}
         return known + [node.argument for node in nodes if isinstance(node, StaticNode) and not node.by_value]
+
+    def number(self, index: int, frame: Frame) -> float:
+        """The number of an input, in a frame."""
+        if index < self.packed_size:
+            return frame.packed[index]
+        node = self._node_of(index)
+        assert isinstance(node, BufferNode)
+        view = flat_view(frame.buffers[node.region], node.format)
+        return self.precision.rounded(view[index - node.place])
 
     def name_of_number(self, index: int) -> str | None:
         """The path of the number that is input `index`, such as `config['n']`; None for an element of a buffer."""

@@ -137,9 +137,14 @@ def number_types(recorder: Recorder) -> NumberTypes:
             """Start the trace again with the numbers behind this one fixed, if they can be."""
             recorder.asked_for(self._leaf, also_arguments)
 
+        def _truth(self) -> bool | None:
+            """Whether it is not zero in the call that is traced; None if Python cannot be told."""
+            return None if recorder.answers is None else recorder.answers.truth(self._leaf)
+
         def __bool__(self) -> bool:
             self._fix(False)
-            return refuse("bool")(self)  # type: ignore[no-any-return]
+            answer = self._truth()
+            return refuse("bool")(self) if answer is None else answer
 
         def __index__(self) -> int:
             self._fix(True)  # an int among floats
@@ -199,11 +204,11 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         def __index__(self) -> int:
             recorder.asked_for(self._leaf)
-            return TracedNumber.__index__(self)
+            answer = None if recorder.answers is None else recorder.answers.integer(self._leaf)
+            return TracedNumber.__index__(self) if answer is None else answer
 
         def __hash__(self) -> int:
-            recorder.asked_for(self._leaf)
-            return TracedNumber.__index__(self)
+            return hash(self.__index__())
 
     class BooleanNumber(IntegerNumber):
         """A number that is a bool in Python: a comparison."""
@@ -327,7 +332,7 @@ def number_types(recorder: Recorder) -> NumberTypes:
             elif issubclass(kind, Symbol):
                 return other.times(self) if code == product and not reflected else NotImplemented
             elif isinstance(other, (list, tuple, str, bytes)):
-                return self.__index__()  # repeating a sequence
+                return repeated(self, other, plain_code)
             elif isinstance(other, (Value, Tensor)) or not is_number(other):
                 return not_implemented(other)
             elif kind.__module__ == "numpy":
@@ -348,12 +353,16 @@ def number_types(recorder: Recorder) -> NumberTypes:
 
         return method
 
+    def repeated(self: Any, sequence: Any, code: int) -> Any:
+        """A sequence so many times."""
+        return sequence * self.__index__() if code == ops.MULTIPLY else NotImplemented
+
     def integer_binary(code: int, reflected: bool) -> Callable[[Any, Any], Any]:
         of_floats = binary(code, reflected)
 
         def method(self: Any, other: Any) -> Any:
             if isinstance(other, (list, tuple, str, bytes)):
-                return self.__index__()  # repeating a sequence
+                return repeated(self, other, code)
             if type(other) is mixed.number or getattr(type(other), "of_numpy", "") == "integer":
                 return NotImplemented
             if type(other).__module__ == "numpy":

@@ -12,7 +12,7 @@ import math
 import sys
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import compress, repeat
 from operator import attrgetter, sub
 from typing import Any
@@ -141,11 +141,17 @@ class Recorder:
         self.surroundings: Any = None
         #: Lists of which a traced number says which is meant (source/selected.py), where a trace is made of a call.
         self.selections: Any = None
+        #: Answers what the step asks of numbers (answers.py), where a kernel may have assumptions.
+        self.answers: Any = None
+        #: Files and lines of tests that it answers because both of their sides cannot be computed; and of those whose
+        #: sides are being computed, the innermost last.
+        self.decided: Collection[tuple[str, int]] = ()
+        self.under_way: list[tuple[str, int]] = []
         self.let_go()
 
     def let_go(self) -> None:
         """Let go of what is around the trace, which has ended: states and Values keep their last recorder."""
-        self.same = self.surroundings = self.selections = None
+        self.same = self.surroundings = self.selections = self.answers = None
         #: What was where the sides of conditions assign (source/stores.py), the innermost last.
         self.noted: list[Any] = []
         self.asked_for = lambda operand, also_arguments=True: None

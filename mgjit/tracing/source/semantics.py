@@ -97,6 +97,9 @@ def choose(test: Any, chosen: Callable[[], Any], other: Callable[[], Any], does:
     """
     if type(test) is bool or not is_traced_number(test):
         return chosen() if test else other()
+    decided = _decided(test, sys._getframe(1))
+    if decided is not None:
+        return chosen() if decided else other()
     with _BothSides(test):
         with Untaken(test._recorder, does, Reached.by(chosen, other)) as side:
             first = chosen()
@@ -104,7 +107,29 @@ def choose(test: Any, chosen: Callable[[], Any], other: Callable[[], Any], does:
             side.begin()
             second = other()
         select_changes(test, changes, side.changes, _select)
-        return _select(test, first, second, NEW in does)
+        return _selected(test, _select(test, first, second, NEW in does))
+
+
+def _decided(test: Any, frame: FrameType) -> bool | None:
+    """What a test of a frame's code is in this call, if both of its sides cannot be computed.
+
+    Otherwise None, and the place is known to be under way until `_selected` is called.
+    """
+    recorder = test._recorder
+    if recorder.answers is None:
+        return None
+    site = frame.f_code.co_filename, frame.f_lineno
+    answer: bool | None = test._truth() if site in recorder.decided else None
+    if answer is None:
+        recorder.under_way.append(site)
+    return answer
+
+
+def _selected(test: Any, result: Any) -> Any:
+    """The result of both sides of a test, which have been computed."""
+    if test._recorder.answers is not None:
+        test._recorder.under_way.pop()
+    return result
 
 
 class _BothSides:
@@ -132,12 +157,14 @@ def sides(test: Any, text: str, *others: Any) -> Iterable[Any]:
     if type(test) in _NEVER_TRACED or not is_traced_number(test):
         return ONE_SIDE[bool(truth(test, text, "if"))]
     test._fix(False)
-    return _sides_inside(test, *others)
+    decided = _decided(test, sys._getframe(1))
+    return _sides_inside(test, *others) if decided is None else ONE_SIDE[decided]
 
 
 def _sides_inside(test: Any, *others: Any) -> Iterator[Any]:
     with _BothSides(test):
         yield from both_sides(test, _select, *others)
+    _selected(test, None)
 
 
 def compared(
@@ -150,10 +177,13 @@ def compared(
         return result
     if type(result) is bool or not is_traced_number(result):
         return result and compared(second, operators[1:], does, *others)
+    decided = _decided(result, sys._getframe(1))
+    if decided is not None:
+        return compared(second, operators[1:], does, *others) if decided else result
     with Untaken(result._recorder, does, Reached.by(*others)) as side:
         rest = compared(second, operators[1:], does, *others)
     select_changes(result, side.changes, NO_CHANGES, _select)
-    return _select(result, rest, result)
+    return _selected(result, _select(result, rest, result))
 
 
 def is_none(thing: Any) -> bool:
@@ -199,20 +229,26 @@ def both(first: Any, second: Callable[[], Any], does: Doing = ANYTHING) -> Any:
     """`first and second`."""
     if type(first) is bool or not is_traced_number(first):
         return first and second()
+    decided = _decided(first, sys._getframe(1))
+    if decided is not None:
+        return second() if decided else first
     with Untaken(first._recorder, does, Reached.by(second)) as side:
         content = second()
     select_changes(first, side.changes, NO_CHANGES, _select)
-    return _select(first, content, first)
+    return _selected(first, _select(first, content, first))
 
 
 def either(first: Any, second: Callable[[], Any], does: Doing = ANYTHING) -> Any:
     """`first or second`."""
     if type(first) is bool or not is_traced_number(first):
         return first or second()
+    decided = _decided(first, sys._getframe(1))
+    if decided is not None:
+        return first if decided else second()
     with Untaken(first._recorder, does, Reached.by(second)) as side:
         content = second()
     select_changes(first, NO_CHANGES, side.changes, _select)
-    return _select(first, first, content)
+    return _selected(first, _select(first, first, content))
 
 
 def negation(operand: Any) -> Any:
@@ -225,6 +261,9 @@ def truth(test: Any, text: str, statement: str) -> Any:
     if type(test) not in _NEVER_TRACED and is_traced(test) and not issubclass(type(test), TracedView):
         if is_traced_number(test):
             test._fix(False)
+            answer = test._truth()
+            if answer is not None:
+                return answer
         raise TraceError(
             f"{user_location()}: `{statement} {text}` asks for a number that is known only when the compiled step "
             "runs. Write a conditional expression (`a if test else b`, mgjit.where, max, min), which is computed both "
@@ -245,7 +284,12 @@ def element(container: Any, index: Any) -> Any:
     if not (_is_traced_integer(index) or type(index) is tuple):
         return container[index]
     if type(index) is not tuple and type(container) in (list, tuple):
-        return index._gatherer.element(container, index)
+        try:
+            return index._gatherer.element(container, index)
+        except TraceError:
+            if index._recorder.answers is None:
+                raise
+            index = operator.index(index)
     return container[_fixed(container, index)]
 
 
@@ -278,7 +322,13 @@ def assign_element(content: Any, container: Any, index: Any) -> None:
     if not _is_traced_integer(index) or type(container) is not list:
         container[_fixed(container, index)] = content
         return
-    index._check_index(len(container))
+    try:
+        index._check_index(len(container))
+    except TraceError:
+        if index._recorder.answers is None:
+            raise
+        container[operator.index(index)] = content
+        return
     if index._gatherer.put([(container, k) for k in range(len(container))], index, content):
         return
     for k, old in enumerate(container):
@@ -317,8 +367,9 @@ def _extreme(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
         key = options.get("key")
         if items and key is not None:
-            keys = _keys(items, key, name)
-            return items[original(range(len(items)), key=keys.__getitem__)]
+            keys = _keys(items, key)
+            found = _told(keys, name, lambda answers, operands: answers.greatest(operands, name == "min"))
+            return items[original(range(len(items)), key=keys.__getitem__) if found is None else found]
         if not any(map(is_traced, items)):
             return original(items, **options) if items or "default" in options else original(*arguments, **options)
         best = items[0]
@@ -369,29 +420,50 @@ def _given(thing: Any) -> Callable[[], Any]:
     return lambda: thing
 
 
-def _keys(items: list[Any], key: Callable[[Any], Any] | None, name: str) -> list[Any]:
-    """What decides about the order of items, which must be known.
-
-    Raises:
-        TraceError: it is traced.
-    """
+def _keys(items: list[Any], key: Callable[[Any], Any] | None) -> list[Any]:
+    """What decides about the order of items."""
     keys = items if key is None else list(map(key, items))
     for number in filter(is_traced_number, keys):
         number._fix(False)
+    return keys
+
+
+def _told(keys: list[Any], name: str, ask: Callable[[Any, list[int]], Any]) -> Any:
+    """What `ask` says about the order of numbers, which are records; None where Python can see it for itself.
+
+    Raises:
+        TraceError: nobody can.
+    """
+    traced = next(filter(is_traced, keys), None)
+    recorder = current_recorder()
+    answers = None if recorder is None else recorder.answers
+    if recorder is not None and traced is not None and answers is not None and all(map(_is_number_or_value, keys)):
+        found = ask(answers, [key._leaf if is_traced(key) else recorder.constant(key) for key in keys])
+        if found is not None:
+            return found
+    elif answers is not None:  # of tuples with numbers in them, Python asks for each number that it needs
+        return None
     if any(map(_has_traced, keys)):
         raise TraceError(
             f"{user_location()}: {name}() asks which of several traced numbers is greater, and all else in the step "
             "may depend on that. Return the numbers, and choose or sort outside of the step; the greatest and the "
             "least number themselves are max(xs) and min(xs)."
         )
-    return keys
+    return None
+
+
+def _is_number_or_value(key: Any) -> bool:
+    return isinstance(key, (int, float)) or (is_traced(key) and not issubclass(type(key), TracedView))
 
 
 def sorted_of(iterable: Any, *, key: Any = None, reverse: Any = False) -> list[Any]:
     """`sorted(xs)`."""
     items = list(iterable)
-    keys = _keys(items, key, "sorted")
-    return [items[k] for k in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
+    keys = _keys(items, key)
+    found = _told(keys, "sorted", lambda answers, operands: answers.order(operands, bool(reverse)))
+    if found is None:
+        found = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
+    return [items[k] for k in found]
 
 
 def to_float(*arguments: Any) -> Any:

@@ -192,10 +192,15 @@ class Entered:
             else:
                 copied.place.write(contents[0])
 
-    def forget(self) -> dict[int, Any]:
-        """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
+    def contents(self) -> dict[int, Any]:
+        """What was there, by leaf."""
         numbers = {leaf: content for _, _, content, _, leaf in self.fields}
         for _, contents, _, leaf in self.copied:
             numbers.update((leaf - k, content) for k, content in enumerate(contents))
+        return numbers
+
+    def forget(self) -> dict[int, Any]:
+        """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
+        numbers = self.contents()
         self.fields, self._contents, self.copied, self._memory, self._places = [], [], [], {}, None
         return numbers

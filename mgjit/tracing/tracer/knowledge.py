@@ -38,6 +38,7 @@ class Knowledge:
         is_for_later: whether the call that is traced runs as plain Python, and its kernel makes later ones.
         may_append: whether the step may append to lists among its arguments (call/appended.py).
         questions: that the step asks about which arguments are the same object, by their keys.
+        decided: files and lines of tests both of whose sides cannot be computed, so that their answers shape the trace.
         every_float: whether floats that the step only reads are memory, too: the weights of a frozen step.
         built: keys of the places where the step leaves what it has built (tracer/building.py).
         carried: of those that are read as well, in the form that the call before has left.
@@ -61,6 +62,7 @@ class Knowledge:
     is_for_later: bool = False
     may_append: bool = False
     questions: dict[Any, Question] = field(default_factory=dict)
+    decided: set[tuple[str, int]] = field(default_factory=set)
     every_float: bool = False
     built: set[Any] = field(default_factory=set)
     carried: set[Any] = field(default_factory=set)

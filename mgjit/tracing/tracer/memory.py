@@ -20,7 +20,7 @@ into their places after it (copies/copies.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from typing import Any, NoReturn
 
@@ -87,6 +87,11 @@ class Heap:
         self._backward = ReplacedBackward(
             [] if knowledge.no_flow else classes_of_nodes(self.roles, survey), self.give_up
         )
+
+    @property
+    def decided(self) -> Collection[tuple[str, int]]:
+        """Files and lines of tests whose answers shape the trace."""
+        return self._knowledge.decided
 
     @property
     def is_symbolic(self) -> bool:
@@ -288,6 +293,17 @@ class Heap:
             Again: perhaps only because what was there before it is out of sight.
         """
         self._building.give_up()
+
+    def decide(self, recorder: Recorder) -> None:
+        """Let the answer to the outermost test whose sides were being computed decide, where they cannot be.
+
+        Raises:
+            Again: there is one, which has not decided yet.
+        """
+        found = recorder.under_way[:1]
+        if recorder.answers is not None and not self._knowledge.decided.issuperset(found):
+            self._knowledge.decided.update(found)
+            raise Again
 
     def compare(self, question: Question) -> None:
         """The step asks whether two objects are the same.
@@ -618,6 +634,10 @@ class Heap:
         self._put_back_draws()
         self._put_back_numbers()
         self._survey.before.restore()
+
+    def contents(self) -> dict[int, Any]:
+        """What was in the places before the step, by leaf."""
+        return self._entered.contents()
 
     def forget(self) -> dict[int, Any]:
         """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""

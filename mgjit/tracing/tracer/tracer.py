@@ -32,6 +32,7 @@ from ..autograd.flow import NoFlow
 from ..call.appended import AppendingResult, Tail, take_tails
 from ..call.contents import changes, contents, has_grown
 from ..call.given import GivenContainers
+from ..call.node import Frame
 from ..call.objects import ObjectSlots
 from ..call.plan import ArgumentPlan
 from ..call.results import ResultTree, describe_result
@@ -41,6 +42,7 @@ from ..call.written import Writes, record_writes
 from ..draws.interception import followed, places_in_module, with_draws
 from ..draws.plan import DrawPlan
 from ..draws.recorded import Drawing
+from ..record.answers import Answer, Answers
 from ..record.current import recorders
 from ..record.instrument import recorded
 from ..record.integers import IntegerLimit, integer_limit
@@ -54,6 +56,7 @@ from ..source.selected import Selections
 from ..source.untaken import Surroundings
 from ..surroundings.allowed import NOTHING
 from ..surroundings.survey import Survey
+from .contents import Contents
 from .knowledge import Again, HeapPlan
 from .memory import Heap
 from .remains import family, references, refuse_remains
@@ -83,6 +86,8 @@ class TracedCall:
     has_numpys: bool  # whether a number of the step is of numpy's type float64 in plain Python
     kept: list[Any]  # the memories of tensors from outside that are constants: of whole numbers and bools
     both_ways: str  # the lines of `if` statements of which both sides are computed, for people
+    told: tuple[Answer, ...]  # what the step was told about numbers: the trace holds where that is so
+    verdict: int  # the first of the outputs that say whether it is; -1 if there are none
 
     def move(self, layouts: Layouts) -> Move:
         """What the first run of a kernel moves into its memory, with new parameters and state in these layouts."""
@@ -112,6 +117,7 @@ def trace_call(
     heap: Heap | None = None,
     survey: Survey | None = None,
     location: str = "",
+    frame: Frame | None = None,
 ) -> TracedCall:
     """Run `call(traced arguments)` once and return its trace.
 
@@ -122,9 +128,11 @@ def trace_call(
         heap: the numbers in the user's objects around the step.
         survey: what surrounds the step: the functions that it can call, the generators that it can draw from.
         location: `file:line` of the step, for messages.
+        frame: with the arguments of the call, whose numbers answer what the step asks; None if it is to ask nothing.
     """
     me = threading.get_ident()
     limits: list[IntegerLimit] = []
+    path: list[tuple[tuple[Answer, ...], int]] = []
     effects = Effects()
     recorder = Recorder(plan.precision)
     objects = ObjectSlots(plan.objects, plan.precision) if plan.objects and heap is not None else None
@@ -169,6 +177,14 @@ def trace_call(
             if taken is not None:
                 raise taken.with_traceback(None) from None
 
+    def followed_through(arguments: Any) -> Any:
+        try:
+            return ran(arguments)
+        except (MgjitError, PlainCall):
+            if heap is not None:
+                heap.decide(recorder)
+            raise
+
     def run() -> tuple[ResultTree, HeapPlan, Writes]:
         recorder.selections = Selections()
         recorder.surroundings = Surroundings(survey, implicit, lambda: (drawing.plan.size, effects.count()))
@@ -178,6 +194,11 @@ def trace_call(
         types.gatherer.is_known = heap.knows
         recorder.asked_for = lambda operand, also_arguments=True: heap.asked_for(operand, plan, also_arguments)
         heap.enter(recorder, types, plan)
+        if frame is not None:
+            if objects is not None:
+                objects.copy_in(frame)
+            contents_of = Contents(recorder, plan, frame, slots, drawing.plan, heap.contents())
+            recorder.answers, recorder.decided = Answers(recorder, contents_of), heap.decided
         types.gatherer.put = heap.indexed.put
         given = list(map(followed, plan.traced(types.input_number)))
         before = list(map(contents, given))
@@ -185,7 +206,7 @@ def trace_call(
         asked = heap.existed, heap.compare, heap.refuse_identity
         recorder.same = Sameness(GivenContainers(plan.nodes, given), answers, *asked)
         try:
-            returned = ran(given)
+            returned = followed_through(given)
             tails = take_tails(before, given) if heap.may_append else []
             refuse_changes(before, given)
             containers = GivenContainers(plan.nodes, given)
@@ -207,11 +228,19 @@ def trace_call(
                 heap.give_up(str(error))
             raise
         writes = written()
+        conclude()
         memory = heap.settle(containers.path)
         if objects is not None:
             assigned = recorder.last_store.keys() | heap.reached
             objects.note_assigned(assigned, recorder.bound_base(objects.storage))
         return result, memory, writes
+
+    def conclude() -> None:
+        """Let two more outputs say whether what the step was told is so."""
+        operands = None if recorder.answers is None else recorder.answers.verdict()
+        if operands is not None:
+            first, _ = map(recorder.output, operands)
+            path.append((tuple(recorder.answers.told), first))
 
     def captured() -> tuple[ResultTree, HeapPlan, Writes]:
         def restore() -> None:
@@ -269,7 +298,7 @@ def trace_call(
     assigned = assigned_memories(trace)
     return TracedCall(
         trace, result, memory, drawing.plan, writes, limits[-1], objects, known, effects, assigned,
-        recorder.has_numpys, recorder.kept_tensors, _both_ways(recorder),
+        recorder.has_numpys, recorder.kept_tensors, _both_ways(recorder), *(path[-1] if path else ((), -1)),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def caught() -> Iterator[list[warnings.WarningMessage]]:
 def branching(x: float) -> float:
     while x > 4.0:
         x = 0.5 * x
-    return x
+    return float(f"{x:.1f}")
 
 
 class Keeper:
@@ -53,8 +53,8 @@ def test_1_a_refused_call_is_plain_and_says_so_once(caught: list[warnings.Warnin
     assert [w.category for w in caught] == [PlainWarning]
     assert caught[0].filename == __file__
     text = str(caught[0].message)
-    assert f"{__file__}:{branching.__code__.co_firstlineno + 1}: `while x > 4.0`" in text
-    assert "mgjit.where" in text
+    assert f"{__file__}:{branching.__code__.co_firstlineno + 3}: a traced value has no digits" in text
+    assert "Return it from the step" in text
     assert step.stats.plain_calls == 3
     assert len(step.stats.plain_reasons) == 1
 

@@ -216,15 +216,6 @@ OTHER = [
         goes_on=True,
     ),
     Case(
-        "mgjit.compile(lambda x: x in [1.0, 2.0])(1.0)",
-        "TraceError",
-        "user.py:1: a traced value has no truth value: its number is known only when the compiled step "
-        "runs. Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. "
-        "Where numbers are sorted, searched or looked up by their value: return them, and do that outside "
-        "of the step.",
-        goes_on=True,
-    ),
-    Case(
         "mgjit.compile(lambda x: pickle.dumps(w * x))(1.0)",
         "PlainWarning",
         "<lambda> runs as plain Python: user.py:1: the step uses _pickle.dumps(), which may answer something else at "

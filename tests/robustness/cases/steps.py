@@ -6,41 +6,6 @@ from tests.robustness.bad_inputs import Case
 
 STEPS = [
     Case(
-        "mgjit.compile(eval('lambda x: 1.0 if w * x > 0 else 0.0'))(1.0)",
-        "TraceError",
-        "<string>:1: a traced value has no truth value: its number is known only when the compiled step "
-        "runs. Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. "
-        "Where numbers are sorted, searched or looked up by their value: return them, and do that outside "
-        "of the step.",
-        goes_on=True,
-    ),
-    Case(
-        "mgjit.compile(eval('lambda x: w if x else 0.0'))(1.0)",
-        "TraceError",
-        "<string>:1: a traced value has no truth value: its number is known only when the compiled step "
-        "runs. Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. "
-        "Where numbers are sorted, searched or looked up by their value: return them, and do that outside "
-        "of the step.",
-        goes_on=True,
-    ),
-    Case(
-        "mgjit.compile(eval('lambda x: not x'))(1.0)",
-        "TraceError",
-        "<string>:1: a traced value has no truth value: its number is known only when the compiled step "
-        "runs. Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. "
-        "Where numbers are sorted, searched or looked up by their value: return them, and do that outside "
-        "of the step.",
-        goes_on=True,
-    ),
-    Case(
-        "mgjit.compile(lambda x: sorted([w * x, w]))(1.0)",
-        "TraceError",
-        "user.py:1: sorted() asks which of several traced numbers is greater, and all else in the step "
-        "may depend on that. Return the numbers, and choose or sort outside of the step; the greatest and "
-        "the least number themselves are max(xs) and min(xs).",
-        goes_on=True,
-    ),
-    Case(
         "mgjit.compile(eval('lambda x: int(x) * w'))(1.0)",
         "TraceError",
         "<string>:1: int() and rounding need a real number. Compute the integer outside of the step and "

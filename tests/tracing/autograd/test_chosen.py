@@ -131,6 +131,7 @@ def test_02_the_order_of_backward_depends_on_the_index() -> None:
     assert Node.backward.__qualname__ == "Node.backward"
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_03_a_class_that_is_not_understood() -> None:
     """Its parameters can be looked up; nodes of its graph cannot, and the error says what to write."""
     known = node_class(Opaque)
@@ -143,6 +144,7 @@ def test_03_a_class_that_is_not_understood() -> None:
         mgjit.compile(lambda k: [w * w for w in weights][k].data)(2)
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_04_things_that_are_not_alike() -> None:
     """Rows of different lengths, objects of different classes, dicts."""
     for table in ([[1.0], [1.0, 2.0]], [Node(1.0), 2.0], [{"a": 1.0}, {"a": 2.0}], ["a", "b"]):

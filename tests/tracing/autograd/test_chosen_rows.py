@@ -182,6 +182,7 @@ def test_07_rows_of_parameters() -> None:
     assert both_ways(make, [(0, 1, 1.0), (6, 6, 2.0), (3, 0, 3.0)]).stats.traces == 1
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_08_what_cannot_be_chosen() -> None:
     """Each is refused where it is used, with what to write."""
     rows = [[1.0], [2.0, 3.0]]
@@ -204,6 +205,7 @@ def test_08_what_cannot_be_chosen() -> None:
     assert numbers == [[1.0], [2.0]]
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_09_nodes_that_the_step_has_made() -> None:
     """Their numbers can be chosen, but not their operands: a backward pass would take another way for each index."""
 

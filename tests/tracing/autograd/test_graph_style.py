@@ -69,6 +69,7 @@ def test_02_others(kind: Any) -> None:
     assert nodes.TAPE == []
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_03_a_choice_among_nodes_that_limit_gradients() -> None:
     """An error, because nobody can tell what the class's own backward() would do."""
     weights = [Limited(2.0), Limited(3.0)]

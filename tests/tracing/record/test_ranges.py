@@ -133,7 +133,7 @@ def test_05_what_has_no_range_is_no_index() -> None:
     """Neither a product of arguments, nor a number that is computed from floats."""
     for step in (_squared, _halved):
         with pytest.raises(TraceError, match="computed in another way"):
-            mgjit.compile(background=False)(step)(2)
+            mgjit.freeze(step, 2)
     compiled = mgjit.compile(background=False)(_of_two)
     assert compiled(1, 2) == 2.0 + SHORT[2] + TABLE[10]  # both are known to be in range
 

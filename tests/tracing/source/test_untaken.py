@@ -330,8 +330,17 @@ def seen(step: Callable[[float], Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("function", PLAIN)
+def test_01_what_a_side_leaves_behind_is_that_of_its_path(function: Callable[[float], Any]) -> None:
+    step = mgjit.compile(function, backend="python", background=False, verify="never")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert seen(step) == seen(function)
+
+
+@pytest.mark.usefixtures("no_paths")
+@pytest.mark.parametrize("function", PLAIN)
 def test_01_what_a_side_leaves_behind_makes_the_call_plain(function: Callable[[float], Any]) -> None:
-    """And the same is left behind as without."""
+    """And the same is left behind as without, where there are no paths."""
     step = mgjit.compile(function, backend="python", background=False, verify="never")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -77,8 +77,6 @@ def step(x):
     return loss.data
 for x in (0.5, 3.0, -2.0, 1.0, 1.5, -0.1): check(step(x), [(p.data, p.grad) for p in ws])
 """,
-        "PlainWarning",
-        "step runs as plain Python: ...",
     ),
     Trap(
         "`if`, `elif` and `else` that assign names or return",
@@ -245,8 +243,6 @@ def step(x):
     return x
 check(step(1.0))
 """,
-        "TraceError",
-        "both sides of a condition on a traced number are computed, and one changes ...",
     ),
     Trap(
         "an argmax",
@@ -256,8 +252,6 @@ def step(xs):
     return max(range(3), key=lambda i: xs[i])
 check(step([1.0, 3.0, 2.0]))
 """,
-        "TraceError",
-        "max() asks which of several traced numbers is greater, ...",
     ),
     Trap(
         "a recursion that a float ends",
@@ -269,8 +263,6 @@ def step(x):
     return halves(x)
 check(step(5.0))
 """,
-        "TraceError",
-        "both sides of a condition on a traced number are computed, and a function calls itself there without end. ...",
     ),
     Trap(
         "any and all of comparisons of traced numbers",

@@ -119,8 +119,6 @@ def step(x):
     return w * x if x in [1.0, 2.0] else w
 check(step(1.0), step(5.0))
 """,
-        "TraceError",
-        "a traced value has no truth value: its number is known only when the ...",
     ),
     Trap(
         "sorted with a traced key",
@@ -130,8 +128,6 @@ def step(xs):
     return w * sorted(xs, key=lambda v: -v)[0]
 check(step([1.0, 2.0]), step([3.0, 1.0]))
 """,
-        "TraceError",
-        "sorted() asks which of several traced numbers is greater, and all else in the step may depend ...",
     ),
     Trap(
         "min with a traced key",
@@ -141,8 +137,6 @@ def step(xs):
     return w * min(xs, key=lambda v: -v)
 check(step([1.0, 2.0]), step([3.0, 1.0]))
 """,
-        "TraceError",
-        "min() asks which of several traced numbers is greater, and all else in the step may depend on ...",
     ),
     Trap(
         "float('inf') as a first value",

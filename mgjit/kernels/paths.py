@@ -1,0 +1,256 @@
+"""The kernels of one structure of arguments that differ in what the step was told about numbers: its paths.
+
+1. A kernel whose assumptions do not hold for a call undoes it, and says which one was the first (`missed`).  All that
+   was asked before has the same answer, so the path of the call begins in the same way (`Exit`), and goes on in another
+   one.  The kernels of such paths are tried, the one that has helped most often first.
+2. If there is none, the call is plain Python.  Where the plain calls that have left at the same place have taken as
+   long as a trace, as for any structure (first_calls/earnings.py), the next one is traced.
+3. There are at most `_MOST` paths for a structure.  Where those that have been traced hardly come again, as in a step
+   that asks about each of many numbers, the step is plain Python for good.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from ..engine.leaks import PlainCall
+from ..memory.buffers import Moved
+from ..runtime.kernel import Kernel
+from ..tracing.call.lengths import lengths_of
+from ..tracing.tracer.knowledge import Again
+from .first_calls.earnings import Earnings, TooMany, Waiting
+
+if TYPE_CHECKING:
+    from ..compiler.build.options import StepOptions
+    from ..runtime.stats import Stats
+    from .first_calls.pending import Pending
+    from .first_calls.plain import PlainCalls
+    from .members import Members
+
+#: So many paths there are of one structure; and after so many traces they have to come again: at least such a part of
+#: all calls has to be compiled.
+_MOST, _FEW, _SHARE = 32, 8, 1 / 8
+#: So many answers are told of a line.
+_MOST_TOLD = 8
+#: So many kernels are tried in a call.
+_MOST_TRIED = 6
+
+
+class Exit(NamedTuple):
+    """Where calls leave the paths that there are.
+
+    Attributes:
+        structure: of the arguments.
+        answers: what the step is told up to there.
+        following: what it is told next; a tuple with what it is not told, where that is all that is known; None where
+            an infinity or nan decides.
+    """
+
+    structure: Hashable
+    answers: tuple[Any, ...]
+    following: Any
+
+
+class PathKey(NamedTuple):
+    """The key of a kernel for a path; of one whose code is being built, without answers."""
+
+    structure: Hashable
+    answers: tuple[Any, ...] | None
+
+
+class Paths:
+    """The part of `Kernels` that knows paths."""
+
+    if TYPE_CHECKING:
+        plain: PlainCalls
+        earnings: Earnings
+        stats: Stats
+        last: Kernel | None
+        _kernels: dict[Hashable, Kernel]
+        _pending: dict[Hashable, Pending]
+        _misses: dict[Hashable, int]
+        _beside: dict[tuple[Kernel, int, float], list[Kernel]]
+        _made: Kernel | None
+        _members: Members
+        _options: StepOptions
+
+        _fits: Callable[..., bool]
+        _traced: Callable[..., Kernel]
+        _make: Callable[..., Kernel]
+        _collect: Callable[..., Any]
+        _look_up: Callable[..., Kernel]
+        _add: Callable[[Hashable, Kernel], None]
+        forget: Callable[[Kernel], None]
+
+    def other_path(self, tried: Sequence[Kernel], arguments: Sequence[Any]) -> Kernel:
+        """The kernel for a call that those tried before have undone, with its arguments in the frame.
+
+        Raises:
+            PlainCall: the call is to run as plain Python.
+        """
+        missed = tried[-1]
+        if len(tried) == 1:
+            self._made = None
+        left = _exit_of(missed)
+        missed.missed = 0
+        self._note_miss(left.structure)
+        kernel = self._known_path(left, tried, arguments) or self._next_path(left, missed, tried, arguments)
+        kernel.helped += 1
+        self.last = kernel
+        self._members.put(arguments, lengths_of(arguments), kernel)
+        return kernel
+
+    def beside(self, missed: Kernel) -> Kernel | None:
+        """The likeliest kernel for a call that the quick path of another one has undone, before anything is looked at.
+
+        Kernels that have undone it, too, have not forgotten that yet.
+        """
+        if missed.missed < 0 or missed.instead != missed.instead:
+            return None
+        place = missed, missed.missed, missed.instead
+        found = self._beside.get(place)
+        if found is None:
+            left = _exit_of(missed)
+            found = [k for k in self.paths_of(left.structure) if k is not missed and _begins_so(k, left)]
+            self._beside[place] = found
+        quick = (kernel for kernel in found if not kernel.missed and kernel.fast_calls)
+        kernel = max(quick, key=lambda kernel: kernel.helped, default=None)
+        if kernel is not None:
+            kernel.helped += 1
+            self.last = kernel
+            self._note_miss(missed.plan.key)
+        return kernel
+
+    def _close(self, structure: Hashable, reason: str) -> NoReturn:
+        for kernel in self.paths_of(structure):
+            self.forget(kernel)
+        self.plain.close(structure, reason)
+        raise PlainCall(reason)
+
+    def describe_paths(self) -> list[str]:
+        """For people: how many paths have kernels, and what the step was told where it asked for numbers."""
+        kernels = [kernel for kernel in self._kernels.values() if kernel.told]
+        if not kernels:
+            return []
+        told: dict[str, Counter[Any]] = {}
+        for kernel in kernels:
+            for line, content in {(answer.line, answer.content): None for answer in kernel.told}:
+                told.setdefault(line, Counter())[content] += 1
+        left, helped = sum(self._misses.values()), sum(kernel.helped for kernel in kernels)
+        lines = [
+            f"asks for numbers on its way: {len(kernels)} paths have kernels; {left} times a call was left by one, "
+            f"{helped} of them to another one"
+        ]
+        for line, found in told.items():
+            answers = ", ".join(f"{content} on {count}" for content, count in found.most_common(_MOST_TOLD))
+            more = f", and {len(found) - _MOST_TOLD} others" if len(found) > _MOST_TOLD else ""
+            lines.append(f"  {os.path.basename(line)}: {answers}{more}")
+        return lines
+
+    def paths_of(self, structure: Hashable) -> list[Kernel]:
+        """The kernels for a structure that are for one path each."""
+        return [kernel for kernel in self._kernels.values() if kernel.told and kernel.plan.key == structure]
+
+    def _known_path(self, left: Exit, tried: Sequence[Kernel], arguments: Sequence[Any]) -> Kernel | None:
+        if left.following is None or len(tried) >= _MOST_TRIED:
+            return None
+        for kernel in sorted(self.paths_of(left.structure), key=lambda kernel: -kernel.helped):
+            if kernel in tried or kernel.missed or not _begins_so(kernel, left):
+                continue
+            if self._fits(kernel, arguments):
+                return kernel
+            self.forget(kernel)  # what it knows is not so any more
+        return None
+
+    def _next_path(self, left: Exit, missed: Kernel, tried: Sequence[Kernel], arguments: Sequence[Any]) -> Kernel:
+        """The kernel of a path that has none.
+
+        Raises:
+            PlainCall: the call is to run as plain Python.
+        """
+        if left.following is None or self._made in tried or len(tried) >= _MOST_TRIED:
+            raise _waiting(left)
+        key = PathKey(left.structure, None)
+        if key in self._pending:
+            self._collect(key, missed.plan, arguments, self._options.is_patient)
+            kernel = self._known_path(left, tried, arguments)
+            if kernel is None:
+                raise _waiting(left)
+            return kernel
+        self.plain.require_trace(left)
+        self._require_use(left)
+        if not self._options.is_patient:
+            try:
+                self.earnings.require(left, self.stats.calls)
+            except Waiting:
+                raise _waiting(left) from None
+        reason = f"a number takes another path at {missed.told[len(left.answers)].line}"
+        try:
+            kernel = self._traced(
+                left, lambda: self._make(missed.plan, arguments, reason, self._options.is_patient, key)
+            )
+        except Again:  # with which there is another structure
+            kernel = self._look_up(arguments, lengths_of(arguments), reason, self._options.is_patient)
+            if kernel in tried or not self._fits(kernel, arguments):
+                raise _waiting(left) from None
+            return kernel
+        except Moved:
+            raise _waiting(left) from None
+        self._add(path_key(kernel), kernel)
+        if not self._fits(kernel, arguments):
+            raise _waiting(left)
+        self._made = kernel
+        return kernel
+
+    def _require_use(self, left: Exit) -> None:
+        """Return if another path may be of use.
+
+        Raises:
+            PlainCall: it may not.
+        """
+        paths, misses = self.paths_of(left.structure), self._misses[left.structure]
+        if len(paths) >= _FEW and self.stats.calls < _SHARE * misses:
+            self._close(
+                left.structure,
+                f"its numbers take another path in nearly every call ({paths[-1].told[-1].line}, and other lines), so "
+                "that kernels, each of which is for one path, are of no use",
+            )
+        if len(paths) >= _MOST:
+            raise TooMany(left, len(paths))
+
+    def _note_miss(self, structure: Hashable) -> None:
+        self._misses[structure] = self._misses.get(structure, 0) + 1
+
+
+def _waiting(left: Exit) -> Waiting:
+    return Waiting(left, "its numbers take a path that has not earned a trace yet")
+
+
+def answers_of(kernel: Kernel) -> tuple[Any, ...]:
+    """What the step was told."""
+    return tuple(answer.content for answer in kernel.told)
+
+
+def _begins_so(kernel: Kernel, left: Exit) -> bool:
+    """Whether the path of a kernel may go on where a call has left another one."""
+    answers, length = answers_of(kernel), len(left.answers)
+    if len(answers) <= length or answers[:length] != left.answers:
+        return False
+    following = left.following
+    return answers[length] not in following if type(following) is tuple else answers[length] == following
+
+
+def path_key(kernel: Kernel) -> PathKey:
+    """The key of a kernel beside others of its structure."""
+    return PathKey(kernel.plan.key, answers_of(kernel))
+
+
+def _exit_of(kernel: Kernel) -> Exit:
+    """Where a call has left the path of a kernel."""
+    answers, place, instead = answers_of(kernel), abs(kernel.missed) - 1, kernel.instead
+    following = int(instead) if math.isfinite(instead) else (answers[place],)
+    return Exit(kernel.plan.key, answers[:place], following if kernel.missed > 0 else None)

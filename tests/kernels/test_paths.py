@@ -1,0 +1,144 @@
+"""Paths: which kernel makes a call whose numbers decide the way, and when there is another one."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import pytest
+
+import mgjit
+from mgjit.errors import MgjitError, PlainWarning
+from mgjit.kernels import paths
+
+
+def halved(x: float) -> tuple[float, int]:
+    n = 0
+    while x > 1.0:
+        x, n = 0.5 * x, n + 1
+    return x, n
+
+
+class Tally:
+    """What a step keeps, with a generator of its own."""
+
+    def __init__(self) -> None:
+        self.total, self.seen, self.table = 0.0, 0, [0.5, 0.25, 0.125]
+        self.draw = random.Random(3)
+
+    def step(self, x: float) -> Any:
+        self.total += x
+        self.seen += 1
+        u = self.draw.random()
+        for k, p in enumerate(self.table):
+            u -= p
+            if u < 0.0:
+                self.table[k] *= 0.9
+                break
+        if self.total > 2.0:
+            self.total = 0.0
+            return "full"
+        return k
+
+    def shown(self) -> Any:
+        return self.total, self.seen, self.table, self.draw.getstate()
+
+
+@pytest.mark.parametrize("backend", ["c", "python"])
+def test_1_each_call_takes_its_path(backend: str) -> None:
+    """Also one for which others have been tried, which have left nothing behind."""
+    plain, other = Tally(), Tally()
+    step = mgjit.compile(background=False, backend=backend)(other.step)
+    for k in range(60):
+        x = 0.37 * (k % 4)
+        assert (step(x), other.shown()) == (plain.step(x), plain.shown())
+    assert step.stats.plain_calls == 0
+    assert 4 <= len(step._kernels) <= 8
+
+
+def test_1_an_int_tells_the_path_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other kernel is tried."""
+    rows = [[k + 0.5] for k in range(4)]
+    step = mgjit.compile(background=False, backend="python")(lambda x: rows[int(x * x)] is rows[2])
+    tried: list[int] = []
+    other = paths.Paths.other_path
+
+    def counting(self: Any, missed: Any, arguments: Any) -> Any:
+        tried.append(len(missed))
+        return other(self, missed, arguments)
+
+    monkeypatch.setattr(paths.Paths, "other_path", counting)
+    assert [step(x) for x in (0.0, 1.0, 1.5, 1.8, 1.5, 0.0)] == [False, False, True, False, True, False]
+    assert set(tried) == {1}
+
+
+def test_2_rows_of_a_loop() -> None:
+    step = mgjit.compile(background=False, backend="python")(halved)
+    columns = step.loop([0.5, 3.0, 12.0, 3.5])
+    assert list(zip(*columns)) == [halved(x) for x in (0.5, 3.0, 12.0, 3.5)]
+
+
+def test_2_an_infinity_is_for_plain_python() -> None:
+    """Which may raise an error instead."""
+    step = mgjit.compile(background=False, backend="python")(lambda x: 1.0 if 1.0 / x > 2.0 else 3.0)
+    many = mgjit.compile(background=False, backend="python")(lambda x: halved(1.0 / x))
+    assert step(0.25) == 1.0
+    assert many(0.25) == halved(4.0)
+    with pytest.raises(ZeroDivisionError):
+        many(0.0)
+
+
+def test_2_an_exception_of_the_path() -> None:
+    @mgjit.compile(background=False, backend="python")
+    def step(x: float) -> float:
+        if x > 1.0:
+            raise ValueError("too large")
+        return 2.0 * x
+
+    assert step(0.5) == 1.0
+    for _ in range(3):
+        with pytest.raises(ValueError, match="too large"):
+            step(2.0)
+    assert step(0.25) == 0.5
+
+
+def test_3_paths_that_never_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step is plain for good, which is said once."""
+    monkeypatch.setattr(paths, "_FEW", 3)
+    monkeypatch.setattr(paths, "_SHARE", 2.0)
+
+    @mgjit.compile(background=False, backend="python")
+    def step(xs: list[float]) -> int:
+        n = 0
+        for x in xs:
+            if x > 0.5:
+                n += 1
+                print(end="")
+        return n
+
+    draw = random.Random(1)
+    rows = [[draw.random() for _ in range(30)] for _ in range(9)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [step(xs) for xs in rows] == [sum(x > 0.5 for x in xs) for xs in rows]
+    assert [w.category for w in caught if "another path" in str(w.message)] == [PlainWarning]
+    assert len(step._kernels) == 0
+
+
+def test_3_there_are_so_many_paths_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "_MOST", 3)
+    step = mgjit.compile(background=False, backend="python")(halved)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in (0.5, 2.0, 4.0, 8.0, 16.0, 8.0, 0.75):
+            assert step(x) == halved(x)
+    assert (len(step._kernels), step.stats.plain_calls) == (3, 3)
+
+
+def test_4_what_has_no_paths_says_so() -> None:
+    """Frozen steps, and phases that are run separately."""
+    with pytest.raises(MgjitError):
+        mgjit.freeze(halved, 3.0)
+    with pytest.raises(MgjitError):
+        mgjit.compile(background=False, backend="python")(halved).forward(3.0)
