@@ -237,6 +237,7 @@ class Maker:
             heap = self.heap(survey, location)
             call = trace_call(run, plan, slots, heap, survey, location, self._frame)
             guard = Guard(survey, call.heap.looked_after, self._pace, call.heap.replaced)
+            guard.watch_forms(call.heap.unread)
             guard.watch_numbers(call.kept)
             guard.watch_leaves([memory for _, memory in call.trace.bound_storages if isinstance(memory, Memory)])
             return call, guard

@@ -140,6 +140,11 @@ class Guard:
         """Watch these as well, given with what lies there."""
         self._places += places
 
+    def watch_forms(self, places: Iterable[Place]) -> None:
+        """Watch whether numbers, or lists of as many, still lie at places, whichever numbers these are."""
+        for place in places:
+            self._often.answer(functools.partial(_form_at, place), place.describe())
+
     def watch_leaves(self, memories: Sequence[Memory]) -> None:
         """Watch whether tensors in these memories require gradients."""
         if memories:
@@ -421,6 +426,12 @@ def _short(place: Place) -> Any:
     """The path of a variable: its name."""
     text = place.describe()
     return text[len("the variable ") :] if text.startswith("the variable ") else text
+
+
+def _form_at(place: Place) -> Any:
+    """What can be told of what lies at a place without looking at numbers."""
+    content = _lying_at(place)
+    return "a number" if is_number(content) else (type(content), len(content) if type(content) is list else 0)
 
 
 def _lying_at(place: Place) -> Any:

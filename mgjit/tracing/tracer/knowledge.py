@@ -87,6 +87,7 @@ class HeapPlan:
         assigned: identities of the objects, or of their dicts, whose fields in the kernel's memory the step assigns.
         built: what the step builds and leaves.
         replaced: (identity of a list, index) of the elements in whose place the step puts others.
+        unread: places whose numbers the step does not read: guards must see whether numbers lie there at all.
     """
 
     state: State | None = None
@@ -100,6 +101,7 @@ class HeapPlan:
     assigned: set[int] = field(default_factory=set)
     built: Built = field(default_factory=Built)
     replaced: set[tuple[int, int]] = field(default_factory=set)
+    unread: list[Place] = field(default_factory=list)
 
     @property
     def copies(self) -> bool:

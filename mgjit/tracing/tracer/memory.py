@@ -616,6 +616,8 @@ class Heap:
             for copied, _, numbers, leaf in self._entered.copied
             if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
         ]
+        copied_places = {copied.place.key for copied in plan.copied}
+        plan.unread = [one.place for one, *_ in self._entered.copied if one.place.key not in copied_places]
         if look_ups and self._entered.state is not None:
             plan.tables = tables_of(recorder, look_ups, plan.copied, self._entered.state._leaf, self._plan.packed_size)
 

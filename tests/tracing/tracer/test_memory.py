@@ -214,6 +214,29 @@ def test_09_none_in_place_of_a_number() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::mgjit.errors.SideEffectWarning")
+@pytest.mark.parametrize("others", [(2.0, 3.0, None), ([1.0], [2.0], None), ([1.0], [2.0], [3.0, 4.0])])
+def test_09_what_the_step_only_asks_about(others: tuple[Any, ...]) -> None:
+    """Numbers that change and are not read: whether there are some, and how many, is looked at before each call."""
+
+    def run(compiles: bool) -> list[float]:
+        model = SimpleNamespace(w=1.0, kept=others[0])
+
+        def step(x: float) -> float:
+            model.w += 0.1 * x
+            kept = model.kept
+            return model.w + (0.5 if kept is None else len(kept) if isinstance(kept, list) else 0.25)
+
+        step = mgjit.compile(step, backend="python") if compiles else step
+        found = []
+        for number in range(24):
+            if number % 4 == 3:
+                model.kept = others[number // 4 % 3]
+            found.append(step(float(number)))
+        return found
+
+    assert run(True) == run(False)
+
+
 def test_09_a_list_of_another_class_in_place_of_one() -> None:
     """Python leaves it there; the next call finds it."""
 
