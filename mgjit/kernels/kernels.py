@@ -40,7 +40,7 @@ from .first_calls.pending import Found, Pending
 from .first_calls.plain import PlainCalls
 from .first_calls.refusals import refusal
 from .members import Members
-from .paths import PathKey, Paths, path_key
+from .paths import PathKey, Paths
 from .registry import KERNELS
 from .upgrades import Upgrade, Upgrades
 
@@ -78,6 +78,8 @@ class Kernels(Paths):
         self._causes = Causes()
         self._kernels: dict[Hashable, Kernel] = {}
         self._misses: dict[Hashable, int] = {}  # calls that a path was not for, by structure
+        self._again: dict[Hashable, int] = {}  # paths that have been traced again, by structure
+        self._met_paths: set[PathKey] = set()
         self._beside: dict[tuple[Kernel, int, float], list[Kernel]] = {}  # paths, by where calls leave another one
         self._made: Kernel | None = None  # for the path of the call under way
         self._slot_structures: set[Hashable] = set()
@@ -85,7 +87,7 @@ class Kernels(Paths):
         self.plain: PlainCalls = PlainCalls(name, maker.stats) if like is None else like.plain
         self._separate: Kernels | None = None
         self.earnings = Earnings()
-        self._lives = lives_of(maker.function) if like is None else Lives()
+        self._lives = lives_of(maker.function, maker.options) if like is None else Lives()
         self._lives.begin(self.stats)
         if self._lives.are_hopeless():
             self.plain.give_up(self._lives.reason, not self._lives.are_slower())
@@ -261,7 +263,7 @@ class Kernels(Paths):
         self._refuse_too_many(plan, len(structures) - (known is not None), reason)
         self._met = None if self.earnings.has_begun else arguments
         if known is None and not (is_asked or self._kernels or self.earnings.begins_at_once):
-            self._lives.require(plan.key, self.stats, self.earnings.plain_seconds())
+            self._lives.require(plan.key, self.stats, self.earnings.plain_seconds(), self._options.is_patient)
         if not patient:
             is_building = any(not pending.job.has_ended() for pending in self._pending.values())
             may_found = is_building and not self.maker.kin.keys(self._options.code)
@@ -629,7 +631,10 @@ class Kernels(Paths):
         except PlainCall as plain:
             self.plain.note_trace(key, plain)
             raise
-        self._add(path_key(kernel) if type(key) is PathKey else key, kernel)
+        if type(key) is PathKey:
+            self._add_path(kernel)
+        else:
+            self._add(key, kernel)
 
     def _taken(self, pending: Pending) -> Kernel:
         """The kernel of a trace whose code is there; better code is begun, if there is any."""

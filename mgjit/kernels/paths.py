@@ -6,7 +6,8 @@
 2. If there is none, the call is plain Python.  Where the plain calls that have left at the same place have taken as
    long as a trace, as for any structure (first_calls/earnings.py), the next one is traced.
 3. There are at most `_MOST` paths for a structure.  Where those that have been traced hardly come again, as in a step
-   that asks about each of many numbers, the step is plain Python for good.
+   that asks about each of many numbers, the step is plain Python for good.  So it is where paths are traced again and
+   again, because another one puts new lists where they had found others.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 #: So many paths there are of one structure; and after so many traces they have to come again: at least such a part of
 #: all calls has to be compiled.
 _MOST, _FEW, _SHARE = 32, 8, 1 / 8
+#: So many times paths may be traced again; from then on once in so many compiled calls.
+_MOST_AGAIN, _CALLS_AGAIN = 4, 64
 #: So many answers are told of a line.
 _MOST_TOLD = 8
 #: So many kernels are tried in a call.
@@ -73,6 +76,8 @@ class Paths:
         _kernels: dict[Hashable, Kernel]
         _pending: dict[Hashable, Pending]
         _misses: dict[Hashable, int]
+        _again: dict[Hashable, int]
+        _met_paths: set[PathKey]
         _beside: dict[tuple[Kernel, int, float], list[Kernel]]
         _made: Kernel | None
         _members: Members
@@ -200,7 +205,7 @@ class Paths:
             return kernel
         except Moved:
             raise _waiting(left) from None
-        self._add(path_key(kernel), kernel)
+        self._add_path(kernel)
         if not self._fits(kernel, arguments):
             raise _waiting(left)
         self._made = kernel
@@ -219,8 +224,22 @@ class Paths:
                 f"its numbers take another path in nearly every call ({paths[-1].told[-1].line}, and other lines), so "
                 "that kernels, each of which is for one path, are of no use",
             )
+        again = self._again.get(left.structure, 0)
+        if again >= _MOST_AGAIN and self.stats.calls < _CALLS_AGAIN * again:
+            self._close(
+                left.structure,
+                f"its numbers take several paths ({paths[-1].told[-1].line}), each of which would be traced again when "
+                "another one has put new lists or objects where it had found others. Assign the elements of lists",
+            )
         if len(paths) >= _MOST:
             raise TooMany(left, len(paths))
+
+    def _add_path(self, kernel: Kernel) -> None:
+        """Put the kernel of a path among the others, and note whether it had been traced before."""
+        key = path_key(kernel)
+        self._again[key.structure] = self._again.get(key.structure, 0) + (key in self._met_paths)
+        self._met_paths.add(key)
+        self._add(key, kernel)
 
     def _note_miss(self, structure: Hashable) -> None:
         self._misses[structure] = self._misses.get(structure, 0) + 1

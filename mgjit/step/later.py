@@ -36,7 +36,7 @@ def unbegun(function: Callable[..., Any], options: StepOptions) -> Unbegun | Non
     """How many calls a new step of this function may make before it begins; None if it is to begin at once."""
     if options.precision is not FLOAT64 or options.static or not options.lock or Memory.exists:
         return None
-    lives = lives_of(function)
+    lives = lives_of(function, options)
     if not lives.may_begin_later() or (options.is_patient and not options.goes_on):
         return None
     return lives.unbegun()

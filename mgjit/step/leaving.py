@@ -50,6 +50,8 @@ _CALLS_TO_GIVE_UP = 512
 _CALLS_DISABLED = 63
 #: A plain call that takes so many seconds is worth the policy of garbage.py.
 _WORTH_A_POLICY = 100e-6
+#: Calls that no path was for may cost so many seconds, and such a part of plain calls, beside what others save.
+_PURSE, _LOST = 0.02, 0.1
 #: What passes is worth waiting for unless plain calls take less than so much of the rest: code without a schedule, and
 #: what the first calls look at.  And calls of so many seconds may be made by C.
 _PART, _MADE_BY_C = 0.5, 100e-6
@@ -104,6 +106,7 @@ class Leaving(Looping[P, R]):
         self._plain_classes: set[Classes] = set()
         self._disabled: tuple[bool, Path] | None = None  # the path of calls that do not read MGJIT_DISABLE
         self._plain_seconds = 0.0  # of the last plain call that has looked
+        self._purse, self._counted = _PURSE, (0, 0)  # see `_has_missed_too_much`
         self._returns_values = False
 
     def _change_kernel(self, kernel: Kernel, args: Any) -> Any:
@@ -323,6 +326,20 @@ class Leaving(Looping[P, R]):
             self._options.precision if marks else None, kernels, reason_of_last, before,
         )  # fmt: skip
         self._open(path, looks, marks, name, note)
+
+    def _has_missed_too_much(self, started: float) -> bool:
+        """Whether calls that no path was for have cost more than compiled ones can have saved.
+
+        Args:
+            started: when the last of them began, by `thread_time`.
+        """
+        seconds, stats = self._plain_seconds, self.stats
+        compiled, plain = stats.calls, stats.plain_calls + stats.waiting_calls
+        earned = seconds * (compiled - self._counted[0] + _LOST * (plain - self._counted[1]))
+        looked = max(0.0, thread_time() - started - seconds)
+        self._counted = compiled, plain
+        self._purse = min(_PURSE, self._purse + earned) - min(looked, _PURSE / 10)  # the rest of it is a trace
+        return self._purse < 0.0
 
     def _marks(self, may_be_compiled: bool) -> bool:
         """Whether plain calls mark their thread, so that steps which are called in them are a part of them."""

@@ -214,10 +214,10 @@ class CompiledStep(Leaving[P, R]):
         except Exception as error:
             reason = self._refusal(error, calls)
         result = self._call_plain(reason, lambda: self._timed(args, kwargs))
-        if type(getattr(reason, "key", None)) is Exit:  # the next call may take a path that has a kernel
-            self._kernels.note_calls(self._plain_seconds)
-        else:
+        if type(getattr(reason, "key", None)) is not Exit or self._has_missed_too_much(started):
             self._leave_out_looks(reason, args, kwargs, started)
+        else:  # the next call may take a path that has a kernel
+            self._kernels.note_calls(self._plain_seconds)
         return result
 
     def _refusal(self, error: Exception, calls: int) -> Refused:

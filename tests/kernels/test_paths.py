@@ -136,6 +136,29 @@ def test_3_there_are_so_many_paths_at_most(monkeypatch: pytest.MonkeyPatch) -> N
     assert (len(step._kernels), step.stats.plain_calls) == (3, 3)
 
 
+def test_3_a_path_that_makes_those_of_others_useless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each path puts a new list in the place of another one, so that the kernels of the others are of no use."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+
+    def made() -> Any:
+        centres = [[0.25 * k, 0.5] for k in range(3)]
+
+        def step(x: float) -> Any:
+            nearest = min(range(3), key=lambda k: (centres[k][0] - x) ** 2)
+            centres[nearest] = [0.5 * (centres[nearest][0] + x), centres[nearest][1] * x]
+            return nearest, [row[:] for row in centres]
+
+        return step
+
+    plain, step = made(), mgjit.compile(made(), background=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainWarning)
+        for k in range(60):
+            assert step(0.1 * (7 * k % 9)) == plain(0.1 * (7 * k % 9))
+    assert step.stats.traces < 20
+    assert "would be traced again" in step.stats.last.reason
+
+
 def test_4_what_has_no_paths_says_so() -> None:
     """Frozen steps, and phases that are run separately."""
     with pytest.raises(MgjitError):

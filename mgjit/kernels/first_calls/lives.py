@@ -7,7 +7,8 @@ costs, and how often such a step is called, is known by then:
    the last few takes ten times as long as a trace in plain Python: to load code, compare a call and write the function
    that packs its arguments takes as long as some more traces.  One that has been called `_OUTLIVES` times as often as
    all of them is on its own.
-   That holds with `background=False`, too, but not for steps whose calls have to be compiled.
+   With `background=False`, which asks for code at the first call, that holds for steps of a few calls only
+   (`_FEW_CALLS`); and never for steps whose calls have to be compiled.
 2. If many traces of such steps have come to nothing, and none has got a kernel, the next ones are plain Python at once.
    So they are if the compiled calls of `_SLOWER` of them have taken longer than plain ones, and those of none have not.
 3. Of those for which that is known, most are made without what a trace needs (`unbegun`; later.py).  One in so many is
@@ -22,7 +23,7 @@ import contextlib
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ...base.lookup import classes_of
@@ -38,12 +39,14 @@ _EARLIER, _LAST = 2, 4
 _GAIN, _FIRST_SECONDS = 10.0, 0.03
 #: Calls of one that lives longer than those before, in calls of the longest of these.
 _OUTLIVES = 2
+#: Steps that are called less often are not worth waiting for, even if that was asked for.
+_FEW_CALLS = 100
 #: So many traces that have come to nothing are enough.
 _FRUITLESS = 6
 #: So many steps that were slower when they were compiled are enough.
 _SLOWER = 2
-#: So many combinations of classes are told apart.
-_MOST_CLASSES = 8
+#: So many combinations of what is in their closures, and of options, are told apart.
+_MOST_KINDS = 16
 #: A step that is never traced begins after so many calls: then it is given up, and its calls are quicker.
 _MOST_UNBEGUN = 128
 #: One in so many steps begins at once; and so do those whose plain calls take so many seconds.
@@ -157,11 +160,12 @@ class Lives:
         """Whether a new step need not be traced."""
         return self.are_slower() or (self._fruitless >= _FRUITLESS and not self._has_kernels)
 
-    def require(self, key: Hashable, stats: Stats, plain_seconds: float) -> None:
+    def require(self, key: Hashable, stats: Stats, plain_seconds: float, is_patient: bool) -> None:
         """Return if a trace of the newest step may pay.
 
         Args:
             key: of the structure of the arguments. plain_seconds: what a plain call takes.
+            is_patient: whether calls are to wait for code.
 
         Raises:
             Waiting: steps of this code do not live so long.
@@ -170,6 +174,8 @@ class Lives:
         calls = stats.all_calls
         if not earnings._FIRST_SECONDS or len(earlier) < _EARLIER or calls >= _OUTLIVES * max(earlier):
             return
+        if is_patient and max(earlier) >= _FEW_CALLS:
+            return
         if (max(earlier) - calls) * plain_seconds < _GAIN * (self._seconds or _FIRST_SECONDS):
             raise Waiting(key, "steps of the same code have been called too seldom for a trace to pay")
 
@@ -177,8 +183,12 @@ class Lives:
 _known: dict[int, tuple[weakref.ref[CodeType], dict[Hashable, Lives]]] = {}
 
 
-def lives_of(function: Callable[..., Any]) -> Lives:
-    """The steps that have been made of the code of a function, for objects of the same classes."""
+def lives_of(function: Callable[..., Any], options: Hashable) -> Lives:
+    """The steps that have been made of the code of a function with the same options.
+
+    What it has in its closure counts: the classes of objects, and the code of functions that it may do no more than
+    call.
+    """
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if not isinstance(code, CodeType):
         return Lives()
@@ -186,14 +196,15 @@ def lives_of(function: Callable[..., Any]) -> Lives:
     if number not in _known:
         _known[number] = weakref.ref(code, lambda _: _known.pop(number, None)), {}
     of_classes = _known[number][1]
-    names = _classes_of(function) if len(of_classes) < _MOST_CLASSES else None
+    names = (*_parts_of(function), options) if len(of_classes) < _MOST_KINDS else None
     return of_classes.setdefault(names, Lives())
 
 
-def _classes_of(function: Any) -> Hashable:
-    """The names of the user's classes of which a method or closure has objects: a class may be made again, too."""
+def _parts_of(function: Any) -> tuple[Hashable, ...]:
+    """The names of classes of which a method or closure has objects, and of functions: both may be made again, too."""
     things = [getattr(function, "__self__", None)]
     for cell in getattr(getattr(function, "__func__", function), "__closure__", None) or ():
         with contextlib.suppress(ValueError):  # it is empty
             things.append(cell.cell_contents)
-    return tuple([kind and (kind.__module__, kind.__qualname__) for kind in classes_of(things)])
+    named = [thing if isinstance(thing, FunctionType) else kind for thing, kind in zip(things, classes_of(things))]
+    return tuple([one and (one.__module__, one.__qualname__) for one in named])

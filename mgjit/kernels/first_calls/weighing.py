@@ -98,7 +98,9 @@ class Weighing:
             before: seconds of a plain call when there was no kernel.
             may_be_quicker: whether compiled calls, given what they and plain ones take, may take less later.
         """
-        before, self._kernels = before - _OF_LOOK, max(self._kernels, kernels)
+        before -= _OF_LOOK
+        if kernels > self._kernels:  # whose first calls are still to come: the round is made again
+            self._kernels, self._blocks = kernels, [[]]
         if len(self._blocks[-1]) < _ROUNDS[self._round][1] + self._kernels:
             return
         if len(self._blocks) == 1 and self._usual(self._blocks[0]) < _HALF * before:

@@ -136,9 +136,9 @@ def test_05_what_is_known_of_a_code_is_known_by_class() -> None:
 
         return step
 
-    assert lives_of(Linear().error) is lives_of(Linear().error)
-    assert lives_of(make(Linear())) is lives_of(make(Linear()))
-    assert lives_of(make(Linear())) is not lives_of(make(Branching()))
+    assert lives_of(Linear().error, None) is lives_of(Linear().error, None)
+    assert lives_of(make(Linear()), None) is lives_of(make(Linear()), None)
+    assert lives_of(make(Linear()), None) is not lives_of(make(Branching()), None)
     for k in range(20):
-        lives_of(make(type(f"K{k}", (Linear,), {})()))
-    assert lives_of(make(type("K30", (), {})())) is lives_of(make(type("K31", (), {})()))
+        lives_of(make(type(f"K{k}", (Linear,), {})()), None)
+    assert lives_of(make(type("K30", (), {})()), None) is lives_of(make(type("K31", (), {})()), None)

@@ -25,9 +25,9 @@ class Counted(SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def may_trace(lives: Lives, stats: Any, plain: float) -> bool:
+def may_trace(lives: Lives, stats: Any, plain: float, is_patient: bool = False) -> bool:
     try:
-        lives.require("key", stats, plain)
+        lives.require("key", stats, plain, is_patient)
     except Waiting:
         return False
     return True
@@ -67,20 +67,39 @@ def test_1_of_steps_that_are_gone_it_is_known_how_often_they_were_called(monkeyp
     last = Counted(0)
     lives.begin(last)  # type: ignore[arg-type]
     assert [may_trace(lives, last, plain) for plain in (0.09, 0.11)] == [False, True]
+    assert may_trace(lives, last, 0.09, is_patient=True)  # 100 calls are enough to wait for
 
 
 def test_steps_of_one_code_share_what_is_known_until_it_is_gone() -> None:
     def make() -> Any:
         return lambda x: x
 
-    assert lives_of(make()) is lives_of(make())
-    assert lives_of(make) is not lives_of(make())
-    assert lives_of(len) is not lives_of(len)
+    assert lives_of(make(), None) is lives_of(make(), None)
+    assert lives_of(make, None) is not lives_of(make(), None)
+    assert lives_of(len, None) is not lives_of(len, None)
+    assert lives_of(make(), "other options") is not lives_of(make(), None)
+
+
+def test_functions_that_one_function_calls_are_told_apart() -> None:
+    def around(function: Any) -> Any:
+        return lambda x: function(x) + 1.0
+
+    def one(x: float) -> float:
+        return x
+
+    def other(x: float) -> float:
+        return -x
+
+    assert lives_of(around(one), None) is lives_of(around(one), None)
+    assert lives_of(around(one), None) is not lives_of(around(other), None)
+
+
+def test_what_is_known_goes_with_the_code() -> None:
     code = compile("f = lambda x: x", "<made>", "exec")
     namespace: dict[str, Any] = {}
     exec(code, namespace)  # noqa: S102 - a function that nothing else refers to
     number = id(namespace["f"].__code__)
-    lives_of(namespace["f"])
+    lives_of(namespace["f"], None)
     assert number in module._known
     del code, namespace
     gc.collect()

@@ -125,6 +125,16 @@ def test_4_what_may_become_quicker_is_weighed_again() -> None:
     assert calls == _ROUNDS[0][0] + 2 * _AGAIN + 3 * calls_of_round(_ROUNDS[0][1])
 
 
+def test_4_a_kernel_that_comes_in_the_middle_of_a_round() -> None:
+    """Blocks before it have left out fewer first calls: the round is made again."""
+    weighing, size = Weighing(), _ROUNDS[0][1]
+    for kernels in (1, 2, 9):
+        for _ in range(_BLOCKS * size):
+            weighing.note(1.0)
+            weighing.judge(1.0, kernels, lambda compiled, plain: False)
+    assert not weighing.is_slower
+
+
 def test_5_calls_that_change_the_kernel_do_not_count(times: list[float]) -> None:
     models, others = [Model(0.5), Model(-0.5)], [Model(0.5), Model(-0.5)]
     step = made(lambda model, x: 3.0 * train(model, x))
