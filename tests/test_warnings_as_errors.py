@@ -90,6 +90,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("no_paths")
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("make", PROGRAMS)
 def test_01_nothing_has_changed_and_the_next_call_works(make: Any, background: bool) -> None:

@@ -81,6 +81,7 @@ def test_01_the_user_s_frames(way: str) -> None:
     assert frames(WAYS[way], ZeroDivisionError) == [*entry, "failing", "inner", "fails"]
 
 
+@pytest.mark.usefixtures("no_paths")
 def test_02_errors_of_this_package_end_at_the_user_s_line() -> None:
     assert frames(lambda: refused(4.0), TraceError) == [*ENTRY, "refused"]
     assert frames(lambda: failing(1.0, 2.0), mgjit.errors.ArgumentError) == ENTRY  # type: ignore[call-arg]
