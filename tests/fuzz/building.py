@@ -17,7 +17,6 @@ import random
 import sys
 import warnings
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -188,10 +187,6 @@ def fails(seed: int, calls: int = 14, counts: Counter[str] | None = None, **opti
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from tests.fuzz.command import hunt
+    from tests.fuzz.command import hunt_and_count
 
-    refusals = Counter[str]()
-    code = hunt(__doc__, partial(fails, counts=refusals), program)
-    for text, count in refusals.most_common(20):
-        print(f"{count:5} {text}")
-    sys.exit(code)
+    sys.exit(hunt_and_count(__doc__, fails, program))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,12 @@ def hunt(description: str | None, fails: Callable[..., str], source: Callable[[i
                 (options.keep / f"{seed}.py").write_text(source(seed), encoding="utf-8")
     print(f"{options.programs} programs, {failed} failed")
     return int(failed > 0)
+
+
+def hunt_and_count(description: str | None, fails: Callable[..., str], source: Callable[[int], str]) -> int:
+    """The same, for a hunt that counts what became of the steps, in `counts=` of `fails`; prints that."""
+    counts = Counter[str]()
+    code = hunt(description, partial(fails, counts=counts), source)
+    for text, count in counts.most_common(40):
+        print(f"{count:5} {text}")
+    return code
