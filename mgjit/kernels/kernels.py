@@ -77,11 +77,7 @@ class Kernels(Paths):
         self._members = Members()
         self._causes = Causes()
         self._kernels: dict[Hashable, Kernel] = {}
-        self._misses: dict[Hashable, int] = {}  # calls that a path was not for, by structure
-        self._again: dict[Hashable, int] = {}  # paths that have been traced again, by structure
-        self._met_paths: set[PathKey] = set()
-        self._beside: dict[tuple[Kernel, int, float], list[Kernel]] = {}  # paths, by where calls leave another one
-        self._made: Kernel | None = None  # for the path of the call under way
+        self._begin_paths()
         self._slot_structures: set[Hashable] = set()
         self._has_warned = False
         self.plain: PlainCalls = PlainCalls(name, maker.stats) if like is None else like.plain

@@ -75,11 +75,6 @@ class Paths:
         last: Kernel | None
         _kernels: dict[Hashable, Kernel]
         _pending: dict[Hashable, Pending]
-        _misses: dict[Hashable, int]
-        _again: dict[Hashable, int]
-        _met_paths: set[PathKey]
-        _beside: dict[tuple[Kernel, int, float], list[Kernel]]
-        _made: Kernel | None
         _members: Members
         _options: StepOptions
 
@@ -90,6 +85,14 @@ class Paths:
         _look_up: Callable[..., Kernel]
         _add: Callable[[Hashable, Kernel], None]
         forget: Callable[[Kernel], None]
+
+    def _begin_paths(self) -> None:
+        """Begin without any."""
+        self._misses: dict[Hashable, int] = {}  # calls that a path was not for, by structure
+        self._again: dict[Hashable, int] = {}  # paths that have been traced again, by structure
+        self._met_paths: set[PathKey] = set()
+        self._beside: dict[tuple[Kernel, int, float], list[Kernel]] = {}  # paths, by where calls leave another one
+        self._made: Kernel | None = None  # for the path of the call under way
 
     def other_path(self, tried: Sequence[Kernel], arguments: Sequence[Any]) -> Kernel:
         """The kernel for a call that those tried before have undone, with its arguments in the frame.
