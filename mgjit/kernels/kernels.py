@@ -16,7 +16,7 @@ import functools
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import chain
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any, TypeVar
 
 from ..base.lookup import classes_of
@@ -30,19 +30,20 @@ from ..tracing.call.lengths import are_ragged, lengths_of
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.call.whole_arrays import array_engine
 from ..tracing.tracer.knowledge import Again
-from .building.background import Job, prepare, seconds_taken_by
+from .awaited import Awaited
+from .building.background import prepare
 from .factory import Maker, changed_by
 from .first_calls.causes import Causes
 from .first_calls.earnings import SECONDS_TO_DETACH, Earnings, TooMany, Waiting
 from .first_calls.effort import may_be_refused, note_looked_at
 from .first_calls.lives import Lives, lives_of
-from .first_calls.pending import Found, Pending
+from .first_calls.pending import Pending
 from .first_calls.plain import PlainCalls
 from .first_calls.refusals import refusal
 from .members import Members
 from .paths import PathKey, Paths
 from .registry import KERNELS
-from .upgrades import Upgrade, Upgrades
+from .upgrades import Upgrades
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class Kernels(Paths):
 
     def __init__(self, maker: Maker, name: str, like: Kernels | None = None) -> None:
         self.maker, self._options = maker, maker.options
-        self._name, self._qualname = name, maker.qualname
+        self._name = name
         self.stats = maker.stats
         self.stats.noted.kernel = self.describe_last
         self.last: Kernel | None = None
@@ -88,7 +89,7 @@ class Kernels(Paths):
         if self._lives.are_hopeless():
             self.plain.give_up(self._lives.reason, not self._lives.are_slower())
         self._upgrades = Upgrades(maker, self.earnings)
-        self._pending: dict[Hashable, Pending] = {}
+        self._awaited = Awaited(maker, self.earnings, self.plain, self._upgrades, lambda: len(self._kernels), self._put)
         self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
         self._unearned: dict[Hashable, tuple[Hashable, bool]] = {}  # structures without a trace, by lengths
         self._untraced: Sequence[Any] | None = None  # of the last one that has returned
@@ -110,7 +111,7 @@ class Kernels(Paths):
     @property
     def waiting(self) -> int:
         """How many traces wait for their code."""
-        return len(self._pending)
+        return len(self._awaited)
 
     @property
     def has_separate(self) -> bool:
@@ -197,7 +198,7 @@ class Kernels(Paths):
             Waiting: it has not.
         """
         try:
-            self.earnings.require(key, self.stats.calls, bool(self._pending), is_sure=is_sure)
+            self.earnings.require(key, self.stats.calls, len(self._awaited) > 0, is_sure=is_sure)
         except Waiting:
             self._unearned[lengths] = key, is_sure
             if not self._kernels:
@@ -255,14 +256,13 @@ class Kernels(Paths):
         elif self._options.code.separate:
             reason = "its phases are run separately"
         self.plain.require_trace(plan.key)
-        structures = {key for key in (*self._kernels, *self._pending) if type(key) is not PathKey}
+        structures = {key for key in (*self._kernels, *self._awaited) if type(key) is not PathKey}
         self._refuse_too_many(plan, len(structures) - (known is not None), reason)
         self._met = None if self.earnings.has_begun else arguments
         if known is None and not (is_asked or self._kernels or self.earnings.begins_at_once):
             self._lives.require(plan.key, self.stats, self.earnings.plain_seconds(), self._options.is_patient)
         if not patient:
-            is_building = any(not pending.job.has_ended() for pending in self._pending.values())
-            may_found = is_building and not self.maker.kin.keys(self._options.code)
+            may_found = self._awaited.are_building() and not self.maker.kin.keys(self._options.code)
             is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
             if self.earnings.has_begun and known is None and not is_ragged and len(self._unearned) < _MOST_STRUCTURES:
                 self._unearned[lengths] = plan.key, is_sure
@@ -368,18 +368,17 @@ class Kernels(Paths):
 
     def are_hopeless(self) -> bool:
         """Whether there is no kernel, nor will there be one."""
-        return not (self._kernels or self._pending) and self.plain.are_final()
+        return not (self._kernels or self._awaited) and self.plain.are_final()
 
     def are_in_vain(self) -> bool:
         """Whether there are kernels, which have been of no use, and calls are plain now."""
         is_used = self.stats.calls > _CALLS_OF_A_FAMILY * self.stats.traces
-        return bool(self._kernels) and not (is_used or self._pending) and self.plain.are_final()
+        return bool(self._kernels) and not (is_used or self._awaited) and self.plain.are_final()
 
     def note_plain(self, key: Hashable, seconds: float, calls: int = 1) -> None:
         """Note plain calls of a structure that has no kernel."""
         self.earnings.note_plain(key, seconds, calls)
-        for pending in self._pending.values():
-            pending.calls += calls - 1
+        self._awaited.note_calls(calls - 1)
 
     def patient(self, arguments: Sequence[Any]) -> Kernel:
         """The kernel for these arguments, with its best code, which cannot come while rows are run.
@@ -467,7 +466,7 @@ class Kernels(Paths):
         """Return if this is no trace after which there would be the next one, without an end.
 
         Args:
-            outdated: of a trace whose code was not there yet when something had changed; see `_collect`.
+            outdated: of a trace whose code was not there yet when something had changed; see `Awaited.collect`.
 
         Raises:
             PlainCall: the call runs as plain Python, which is noted.
@@ -537,24 +536,8 @@ class Kernels(Paths):
         self.earnings.note_trace(key, prepared.processor)
         _refuse_shared(plan, arguments, changed_by(plan, traced))
         inputs = plan.regions(traced.draws.size)
-        if not patient:
-            if traced.heap.valid_once:
-                raise Waiting(key)
-            started = thread_time()
-            found = self.maker.found_or_started(traced.trace, inputs, may_share=not traced.told)
-            self.earnings.note_spent(key, thread_time() - started)
-            if found is not None:
-                options, job = found
-                pending = Pending(prepared, inputs, options, job, perf_counter(), key)
-                self._pending[key] = pending
-                is_there = isinstance(pending.job, Found) or pending.comes_first(self.earnings.measured(key))
-                if not (is_there and self._is_time()):
-                    traced.effects.forget()  # the plain call has its own
-                    raise Waiting(key)
-                kernel = self._taken(pending)
-                traced.effects.perform()
-                return kernel
-        kernel = self.maker.built(prepared, inputs)
+        kernel = None if patient else self._awaited.begin(key, prepared, inputs)
+        kernel = kernel or self.maker.built(prepared, inputs)
         traced.effects.perform()
         return kernel
 
@@ -563,88 +546,20 @@ class Kernels(Paths):
     ) -> tuple[str, bool] | None:
         """If a kernel for these arguments is being built, put it among the others once its code is there.
 
-        Returns:
-            What has changed meanwhile, so that its trace has been in vain, and whether the next one knows more.
-
-        Raises:
-            Waiting: it is not there yet.
+        Returns, raises: as `Awaited.collect`.
         """
-        pending = self._pending.get(key)
-        if pending is None:
-            return None
-        attach_numbers()
-        if pending.is_outdated():
-            pending = self._begun_anew(pending)
-            if pending is None:
-                return None
-        if patient:
-            pending.job.wait()
-        pending.calls += 1
-        has_ended = pending.comes_first(self.earnings.measured(key)) or pending.job.has_ended()
-        guard = pending.prepared.guard
-        _refuse_shared(plan, arguments, changed_by(pending.prepared.plan, pending.prepared.traced))
-        if has_ended:
-            guard.look_at_everything()
-        difference = guard.difference()
-        if difference:
-            changed, variable = guard.changed_numbers(), self.maker.knowledge.variable
-            is_new = not variable.issuperset(changed)
-            variable.update(changed)
-            del self._pending[key]
-            pending.job.cancel()
-            return difference, is_new
-        if has_ended and (patient or self._is_time()):
-            self._take(pending)
-            return None
-        raise Waiting(key)
 
-    def _begun_anew(self, pending: Pending) -> Pending | None:
-        """A trace whose memory has moved, waiting for the code that it needs now; None if it has to be made again."""
-        prepared = pending.prepared
-        pending.job.cancel()
-        del self._pending[pending.key]
-        trace = pending.as_of_now()
-        may_share = not prepared.traced.told
-        found = None if trace is None else self.maker.found_or_started(trace, pending.inputs, may_share)
-        if trace is None or found is None:
-            return None
-        prepared.traced.trace = trace
-        anew = Pending(prepared, pending.inputs, *found, pending.started, pending.key, pending.calls)
-        self._pending[pending.key] = anew
-        return anew
+        def require_no_shared(pending: Pending) -> None:
+            _refuse_shared(plan, arguments, changed_by(pending.prepared.plan, pending.prepared.traced))
 
-    def _is_time(self, *more: Hashable) -> bool:
-        """Whether to begin with the kernels whose code is there, those of `more` among them."""
-        ready = {key: pending for key, pending in self._pending.items() if pending.job.has_ended()}
-        parameters = max((len(pending.prepared.traced.trace.new_parameters) for pending in ready.values()), default=0)
-        return bool(self._kernels) or self.earnings.are_worth_it({*ready, *more}, parameters)
+        return self._awaited.collect(key, patient, require_no_shared)
 
-    def _take(self, pending: Pending) -> None:
-        """Put the kernel of a trace whose code is there among the others."""
-        key = pending.key
-        try:
-            kernel = self._taken(pending)
-        except PlainCall as plain:
-            self.plain.note_trace(key, plain)
-            raise
+    def _put(self, key: Hashable, kernel: Kernel) -> None:
+        """Put a kernel that was awaited among the others."""
         if type(key) is PathKey:
             self._add_path(kernel)
         else:
             self._add(key, kernel)
-
-    def _taken(self, pending: Pending) -> Kernel:
-        """The kernel of a trace whose code is there; better code is begun, if there is any."""
-        prepared = pending.prepared
-        del self._pending[pending.key]
-        kernel = self.maker.bound(pending.code(self._qualname), prepared)
-        delay = seconds_taken_by(pending.job.answer)
-        self.earnings.note_spent(pending.key, delay)
-        if isinstance(pending.job, Job):
-            self.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
-        if pending.options.quick:
-            kernel.upgrade = Upgrade(prepared, pending.inputs, self._options.code, delay)
-            self._upgrades.begin(kernel, len(self._kernels))
-        return kernel
 
     def upgrade(self, kernel: Kernel) -> bool:
         """Give a kernel better code, if that has been built; returns whether it has other code now."""
@@ -652,8 +567,7 @@ class Kernels(Paths):
 
     def describe_wait(self, waiting: Waiting) -> str:
         """Why a call waits for its kernel."""
-        pending = self._pending.get(waiting.key)
-        return waiting.why if pending is None else pending.describe()
+        return self._awaited.describe(waiting)
 
     def describe_last(self) -> tuple[str, str]:
         """The arguments of the kernel that was used last, and what its code is made by, in words."""
@@ -672,11 +586,8 @@ class Kernels(Paths):
             if arguments is not None:
                 with contextlib.suppress(PlainCall):
                     self.fitting(arguments)
-        for pending in list(self._pending.values()):
-            if not pending.job.wait(None if end is None else max(0.0, end - perf_counter())):
-                return False
-            with contextlib.suppress(PlainCall):
-                self._take(pending)
+        if not self._awaited.wait(end):
+            return False
         for kernel in self._kernels.values():
             left = None if end is None else max(0.0, end - perf_counter())
             if not self._upgrades.wait(kernel, len(self._kernels), left):
@@ -685,11 +596,10 @@ class Kernels(Paths):
 
     def give_up(self) -> None:
         """Give up all that is being built."""
-        upgrades = [kernel.upgrade.job for kernel in self._kernels.values() if kernel.upgrade is not None]
-        for job in (*(pending.job for pending in self._pending.values()), *upgrades):
-            if job is not None:
-                job.cancel()
-        self._pending = {}
+        self._awaited.give_up()
+        for kernel in self._kernels.values():
+            if kernel.upgrade is not None and kernel.upgrade.job is not None:
+                kernel.upgrade.job.cancel()
 
 
 def _each_once(things: Iterable[Any]) -> list[Any]:

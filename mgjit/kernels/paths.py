@@ -28,7 +28,7 @@ from .first_calls.earnings import Earnings, TooMany, Waiting
 if TYPE_CHECKING:
     from ..compiler.build.options import StepOptions
     from ..runtime.stats import Stats
-    from .first_calls.pending import Pending
+    from .awaited import Awaited
     from .first_calls.plain import PlainCalls
     from .members import Members
 
@@ -74,7 +74,7 @@ class Paths:
         stats: Stats
         last: Kernel | None
         _kernels: dict[Hashable, Kernel]
-        _pending: dict[Hashable, Pending]
+        _awaited: Awaited
         _members: Members
         _options: StepOptions
 
@@ -183,7 +183,7 @@ class Paths:
         if left.following is None or self._made in tried or len(tried) >= _MOST_TRIED:
             raise _waiting(left)
         key = PathKey(left.structure, None)
-        if key in self._pending:
+        if key in self._awaited:
             self._collect(key, missed.plan, arguments, self._options.is_patient)
             kernel = self._known_path(left, tried, arguments)
             if kernel is None:

@@ -105,7 +105,7 @@ class UnitKernels(Kernels):
     """The kernels of one of the two steps."""
 
     def _make(self, plan: ArgumentPlan, arguments: Sequence[Any], reason: str, patient: bool, *path: Any) -> Kernel:
-        if self._pending and not (self._kernels or patient):
+        if self._awaited and not (self._kernels or patient):
             raise Waiting(plan.key)
         return super()._make(plan, arguments, reason, patient, *path)
 

@@ -219,7 +219,7 @@ def swapped(text: str) -> list[Snapshot]:
             result = compiled_step(*arguments)
             chosen = draw.randrange(4)
             if chosen == 0:
-                for pending in compiled_step._kernels._pending.values():
+                for pending in compiled_step._kernels._awaited.pending():
                     pending.job.wait()
             elif chosen == 1:
                 compiled_step.wait()

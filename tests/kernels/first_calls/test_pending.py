@@ -18,6 +18,7 @@ from mgjit.compiler.build import build, options
 from mgjit.compiler.build.options import Options
 from mgjit.compiler.toolchain import compilers
 from mgjit.errors import BackendWarning, DefectWarning, MismatchWarning
+from mgjit.kernels.awaited import Awaited
 from mgjit.kernels.building import background
 from mgjit.kernels.building.background import Answer
 from mgjit.kernels.first_calls import earnings
@@ -85,7 +86,7 @@ def test_01_the_numbers_do_not_depend_on_when_kernels_come(first: int, better: i
     mine.rate = other.rate = constant(100 * first + better)
     for number, row in enumerate(rows(first, 40)):
         if number == first:
-            assert all(pending.job.wait() for pending in mine.step._kernels._pending.values())  # or it is there by now
+            assert all(pending.job.wait() for pending in mine.step._kernels._awaited.pending())  # or it is there by now
         if number == better:
             assert mine.step.wait()
         assert mine.step(*row) == other.plain(*row)
@@ -255,7 +256,7 @@ def test_09_all_calls_together_wait_no_longer_than_one_was_measured(
     mine = Trainer()
     mine.rate = constant(92)
     mine.step(*rows(9, 1)[0])
-    (pending,) = mine.step._kernels._pending.values()
+    (pending,) = mine.step._kernels._awaited.pending()
     pending.job.cancel()
     monkeypatch.setattr("mgjit.kernels.first_calls.pending.perf_counter", lambda: clock[0])
     job = Endless(clock)
@@ -294,7 +295,7 @@ def test_08_clear_gives_up_what_is_being_built() -> None:
     mine = Trainer()
     mine.rate = constant(8)
     mine.step(*rows(8, 1)[0])
-    (pending,) = mine.step._kernels._pending.values()
+    (pending,) = mine.step._kernels._awaited.pending()
     mine.step.clear()
     assert pending.job not in background._jobs
     assert mine.step.wait()
@@ -479,7 +480,7 @@ def test_25_better_code_waits_until_it_pays() -> None:
     step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
     step._kernels.earnings.all_calls = 100.0
     step([0.5])
-    (pending,) = step._kernels._pending.values()
+    (pending,) = step._kernels._awaited.pending()
     assert pending.job.wait()
     for _ in range(40):
         step([0.5])
@@ -498,7 +499,7 @@ def test_26_a_step_that_hardly_repeats_itself_keeps_its_parameters(monkeypatch: 
     step: Any = mgjit.compile(lambda xs: sum((weight * x for x in xs), Value(bias)).data)
     for length in range(1, 9):
         step([0.5] * length)
-    (pending,) = step._kernels._pending.values()
+    (pending,) = step._kernels._awaited.pending()
     assert pending.job.wait()
     step([0.5])
     assert (step.stats.calls, weight._is_bound) == (0, False)
@@ -516,7 +517,7 @@ def test_29_most_short_calls_look_for_no_kernel(monkeypatch: pytest.MonkeyPatch)
     find, note = Kernels.fitting, Earnings.note_plain
     monkeypatch.setattr(Kernels, "fitting", lambda self, *args, **named: looks.append(1) or find(self, *args, **named))
     monkeypatch.setattr(Earnings, "note_plain", lambda self, *args: noted.append(args[2]) or note(self, *args))
-    monkeypatch.setattr(Kernels, "_is_time", lambda self, *keys: False)
+    monkeypatch.setattr(Awaited, "_is_time", lambda self: False)
     mine, other = Trainer(), Trainer()
     for row in rows(29, 20):
         assert mine.step(*row) == other.plain(*row)
@@ -568,7 +569,7 @@ def all_earned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wait_for_jobs(step: Any) -> None:
-    for waiting in step._kernels._pending.values():
+    for waiting in step._kernels._awaited.pending():
         assert waiting.job.wait()
 
 
@@ -581,7 +582,7 @@ def test_28_traces_from_before_the_first_kernel_are_not_made_again(kind: Any, mo
     lengths = [5, 6, 7]
     for length in lengths:
         assert step([0.5] * length) == plain.plain([0.5] * length)
-    assert len(step._kernels._pending) == 3
+    assert len(step._kernels._awaited) == 3
     wait_for_jobs(step)
     monkeypatch.setattr(build, "_compile", None)
     for _ in range(3):
@@ -651,7 +652,7 @@ def test_27_the_first_tier_depends_on_the_work(is_much: bool, monkeypatch: pytes
     for number in range(6):
         assert float(plain(x)) == float(compiled(x))
         if number == 0:
-            (waiting,) = compiled._kernels._pending.values()  # type: ignore[attr-defined]
+            (waiting,) = compiled._kernels._awaited.pending()  # type: ignore[attr-defined]
             assert waiting.job.wait()
         found.append(stats.compiler)
         if number == 3:
