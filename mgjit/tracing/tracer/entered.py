@@ -171,6 +171,11 @@ class Entered:
             self._bounds = number_kinds.bounds(self.fields, self.copied)
         return self._bounds.get(leaf, 0)
 
+    def number_of(self, counter: Counted) -> Any:
+        """The number of a counter in the call that runs."""
+        leaf = next(leaf for copied, _, numbers, leaf in self.copied if counter.is_of(numbers[0]))
+        return self._types.number_at(leaf, True) + counter.growth()
+
     def live(self) -> list[Any]:
         """The objects whose numbers lived in a kernel's memory before the trace."""
         found = {id(thing): thing for _, thing, before in self._contents if type(before) is Home}

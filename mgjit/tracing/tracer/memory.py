@@ -8,8 +8,8 @@ they are found by looking at the objects themselves:
    variables.
 2. Put a traced number in each of these places.  Reading one is then a leaf, without any record.
 3. The step runs.  What it assigns stays in the objects: traced numbers replace one another.
-4. Look again.  A place that holds something else was assigned: record a store.  What else the step has changed is for
-   trace/aftermath.py.
+4. Look again.  A place that holds something else was assigned: record a store (settling.py).  What else the step has
+   changed is for aftermath.py.
 5. Put back what was there, whatever happened.
 
 Of nodes of an autograd graph (autograd/node_class.py), `backward()` is replaced by one that is taken symbolically.
@@ -21,13 +21,10 @@ into their places after it (copies/copies.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from operator import is_
 from typing import Any, NoReturn
 
-from ...engine.kinds import is_float64
-from ...engine.leaks import NewStructure, PlainCall, holds_traced, is_traced, is_traced_number
+from ...engine.leaks import PlainCall
 from ...engine.numeric import is_number
-from ...errors import LeakError, TraceError
 from ...ir import opcodes as ops
 from ...memory.live import Home
 from ...tensor.apply import recording
@@ -39,25 +36,24 @@ from ..call.given import GivenPath
 from ..call.objects import ObjectNode
 from ..call.plan import ArgumentPlan
 from ..call.sameness import Question
-from ..copies.copies import Copied
 from ..draws.interception import followed
 from ..record.counters import Counted
 from ..record.integers import IntegerLimit
-from ..record.numpy_numbers import as_result, has_float64
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
 from ..source.iterators import Iterators
-from ..surroundings.places import ALL, Attribute, Place
+from ..surroundings.places import Attribute, Place
 from ..surroundings.roles import MANY, Roles, assign_roles
 from ..surroundings.shapes import content_of, contents_of
 from ..surroundings.survey import Survey
 from . import number_kinds
-from .aftermath import are_numbers, look_around
-from .building import Building, learn_of
+from .aftermath import look_around
+from .building import Building
 from .entered import Entered
-from .indexed import IndexedAssignments, tables_of
+from .indexed import IndexedAssignments
 from .kept_indices import can_be_kept, note_kept_indices
 from .knowledge import Again, HeapPlan, Knowledge
+from .settling import Settling
 
 
 class Heap:
@@ -81,7 +77,6 @@ class Heap:
         self._draws: list[tuple[Place, Any, Any]] = []  # where a method was, it, and what is there instead
         self._iterators = Iterators(survey.iterators)
         self._building = Building(survey.built.values(), knowledge, survey.knows)
-        self._left: dict[int, Any] = {}  # what the step has left at the places of copied numbers, by the place
         self._is_back = False  # whether numbers are what they were
         self._reached: set[int] = set()  # leaves of gradients that backward passes add to, while the step runs
         self._backward = ReplacedBackward(
@@ -342,141 +337,21 @@ class Heap:
         """
         self._put_back_draws()
         plan = HeapPlan(self._entered.state, backward=self._describe_backward(), built=self._building.built)
-        keys = self._building.keys
+        built = self._building.keys
         self._building.put_back()
-        fields = self._entered.fields
-        now = self._contents_of_fields()
-        number_kinds.note_moved_integers(fields, now, self._entered.copied, self._recorder, self._types)
-        as_integers = self._recorder.leaves_used_as_integers()
-        stores: list[tuple[int, Any]] = []
-        is_current, usual = self._types.is_current, {self._types.number, float}
-        self._keys = [f.key(thing) for f, thing, _, _, _ in fields]
-        for new, (holder, _), (f, thing, content, number, leaf) in zip(now, self._keys, fields):
-            if new is not number or leaf in self._reached:
-                plan.assigned.add(holder)
-                if not is_current(new, leaf):
-                    stores.append((leaf, new if type(new) in usual else self._number(new, Attribute(thing, f))))
-                    plan.valid_once |= content is None
-            plan.valid_once |= isinstance(content, int) and leaf in as_integers
-        number_kinds.learn_whole(fields, now, self._knowledge)
-        for entry in self._entered.copied:
-            self._left[id(entry[0].place)] = entry[0].place.read() if entry[0].place.lost() is None else None
-            self._settle_copied(*entry, stores, plan)
-            copied = entry[0]
-            copied.given = path_of(copied.place.read()) if copied.replaced else None
-        new = [copied.place.read() for copied, *_ in self._entered.copied if copied.replaced]
-        if len(set(map(id, new))) < len(new):
-            self._build(*(copied.place for copied, *_ in self._entered.copied if copied.replaced))
-            raise PlainCall("two names become one new list")
-        self._look_at_fixed(plan)
-        for place in number_kinds.see(self._entered.copied, stores, self._recorder, self._types, self._plan):
-            self._make_mixed(place)
+        settling = Settling(
+            self._recorder, self._types, self._plan, self._entered, self._building, self.indexed, self._survey,
+            self.roles, self._knowledge, self._reached, self._location, self.give_up if self.is_symbolic else None,
+        )  # fmt: skip
+        settling.look_at_numbers(plan, path_of)
+        settling.look_at_fixed(plan, self._fixed)
+        settling.look_at_kinds()
         self._put_back_numbers()
         self._types.gatherer.close()  # which has put something in front of what _backward has put there
         self._backward.restore()
-        look_around(self._survey, self._knowledge, self._recorder, self._iterators.restore(), self._leak)
-        self._build_unread(stores)
-        self._record(stores, self._building.stores)
-        self._drop_unused(plan)
-        plan.looked_after |= {(key[0], None) if key[1] is ALL else key for key in keys}
-        places = [copied.place for copied in plan.copied if copied.replaced and copied.place.container is not None]
-        plan.replaced = {key for key in (*keys, *(place.key for place in places)) if type(key[1]) is int}
+        look_around(self._survey, self._knowledge, self._recorder, self._iterators.restore(), settling.leak)
+        settling.record(plan, built)
         return plan
-
-    def _contents_of_fields(self) -> list[Any]:
-        """What the fields hold now.
-
-        Raises:
-            NewStructure: there is nothing any more in one of them, or where a number was that is copied.
-        """
-        empty = [copied.place for copied, *_ in self._entered.copied if copied.place.is_empty()]
-        try:
-            now = [f.read(thing) for f, thing, *_ in self._entered.fields]
-        except (AttributeError, LookupError):
-            empty += [place for f, thing, *_ in self._entered.fields if (place := Attribute(thing, f)).is_empty()]
-        if empty:
-            raise NewStructure(f"the step deletes {empty[0].describe()}, where a number was", self._entered.live())
-        return now
-
-    def _settle_copied(
-        self,
-        copied: Copied,
-        contents: list[Any],
-        numbers: list[Any],
-        leaf: int,
-        stores: list[tuple[int, Any]],
-        plan: HeapPlan,
-    ) -> None:
-        lost = copied.place.lost()
-        if lost is not None:
-            raise self._leak(lost, lost.read())
-        content = copied.place.read()
-        if copied.size and (type(content) is not list or len(content) != copied.size):
-            raise self._leak(copied.place, content)
-        now = content if copied.size else [content]
-        copied.replaced = bool(copied.size) and content is not (original := self.roles.identity(copied.place))
-        if copied.replaced and (id(original) in self._survey.shared or self._survey.knows(content)):
-            self._build(copied.place)
-            raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
-        if copied.replaced and not (len(original) == len(numbers) and all(map(is_, original, numbers))):
-            self._build(copied.place)
-            raise PlainCall(f"{copied.place.describe()} becomes another list after the step has changed the old one")
-        is_current, usual, pairs = self._types.is_current, self._types.number, enumerate(zip(now, numbers))
-        changed = [(k, new) for k, (new, old) in pairs if new is not old and not is_current(new, leaf - k)]
-        unusual = [new for _, new in changed if type(new) is not usual]
-        assigned = {k for k, _ in changed}
-        self._settle_numpys(copied, contents, changed)
-        if self.indexed.leaves:
-            assigned.update(k for k in range(copied.count) if leaf - k in self.indexed.leaves)
-        copied.assigned = bool(assigned) or copied.replaced
-        if copied.size and not copied.replaced and not copied.mixed and len(assigned) < copied.size:
-            copied.positions = tuple(sorted(assigned))
-        given = {k for k, old in enumerate(contents) if isinstance(old, int)}
-        copied.given_integers = frozenset(copied.offset + k for k in given if isinstance(now[k], int))
-        if copied.mixed:
-            copied.given_integers = frozenset()
-            code_of, first = self._types.mixed.code, leaf - copied.count
-            stores += [(first - k, code_of(self._number(new, copied.place))) for k, new in changed]
-        elif any(hasattr(type(x), "_kind") or isinstance(x, bool) for x in unusual):
-            self._make_mixed(copied.place)
-        if copied.assigned and not copied.mixed:
-            kinds = enumerate(map(type, now))
-            copied.integers = frozenset(
-                copied.offset + k for k, kind in kinds if kind is not usual and isinstance(now[k], int)
-            )
-        stores += [(leaf - k, new if type(new) is usual else self._number(new, copied.place)) for k, new in changed]
-        as_integers = self._recorder.used_as_integers
-        plan.valid_once |= any(
-            isinstance(contents[k], int) and not isinstance(new, int) and leaf - k in as_integers for k, new in changed
-        )
-
-    def _settle_numpys(self, copied: Copied, contents: list[Any], changed: list[tuple[int, Any]]) -> None:
-        """Which of the numbers are numpy's, before the step and after it.
-
-        Raises:
-            NewStructure: others than before; the next call finds them so.
-        """
-        before = {k for k, old in enumerate(contents) if type(old) is not float and is_float64(type(old))}
-        copied.numpy_floats = frozenset(copied.offset + k for k in before)
-        usual = self._types.number
-        after = {k for k, new in changed if type(new) is not usual and has_float64(type(new))}
-        if copied.mixed and (before or after):
-            raise PlainCall(f"ints and numbers of numpy's take turns in {copied.place.describe()}")
-        for k, new in changed:
-            if k in after:
-                as_result(new)
-        if after != before & {k for k, _ in changed}:
-            what = "of numpy's type float64" if after - before else "that is not numpy's"
-            raise NewStructure(f"the step leaves a number {what} in {copied.place.describe()}", self._entered.live())
-
-    def _make_mixed(self, place: Place) -> NoReturn:
-        """Whether an int or a float lies at a place is known at run time only.
-
-        Raises:
-            Again: always.
-        """
-        self._knowledge.mixed.add(place.key)
-        raise Again
 
     def bound_of(self, leaf: int) -> int | None:
         """How large the int in a leaf can be; 0 where there is none, None where its limit decides."""
@@ -491,135 +366,9 @@ class Heap:
         number_kinds.limit(self._entered.copied, integers)
         note_kept_indices(self._recorder, self._entered.copied)
 
-    def _number(self, content: Any, place: Place) -> Any:
-        if type(content) is Counted:
-            return self.number_of(content)
-        if is_number(content) or (is_traced(content) and isinstance(content, (int, float))):
-            return content
-        if is_traced_number(content) and as_result(content):
-            raise PlainCall(f"the step leaves a comparison of numpy's in {place.describe()}")
-        if type(content) is bool and place.key in self._knowledge.mixed:
-            return content
-        raise self._leak(place, content)
-
     def number_of(self, counter: Counted) -> Any:
         """The number of a counter in the call that runs."""
-        leaf = next(leaf for copied, _, numbers, leaf in self._entered.copied if counter.is_of(numbers[0]))
-        return self._types.number_at(leaf, True) + counter.growth()
-
-    def _build(self, *places: Place) -> None:
-        """Let what the step has left at places be built at each call, if it can be.
-
-        Raises:
-            Again: it can, perhaps.
-        """
-        found = [learn_of(place, self._left[id(place)], self._knowledge, self._survey) for place in places]
-        if any(found):
-            raise Again
-
-    def _build_unread(self, stores: list[tuple[int, Any]]) -> None:
-        """Lists that the step replaces, and whose numbers it has not read, need not be copied in.
-
-        Raises:
-            Again: there are such lists, which can be built.
-        """
-        replaced = [entry for entry in self._entered.copied if entry[0].replaced and not entry[0].mixed]
-        if not replaced:
-            return
-        recorder = self._recorder
-        read = recorder.leaves_in(recorder.a) | recorder.leaves_in(recorder.b) | recorder.read_late()
-        read.update(recorder.third.values())
-        read.update(self._types.number_operand(number) for _, number in stores)
-        read.update(operand for _, operand in self._building.stores)
-        self._build(*(
-            copied.place
-            for copied, _, numbers, leaf in replaced
-            if not any(leaf - k in read for k in range(len(numbers)))
-        ))  # fmt: skip
-
-    def _leak(self, place: Place, content: Any) -> LeakError | NewStructure:
-        if learn_of(place, content, self._knowledge, self._survey):
-            raise Again
-        if self.is_symbolic:
-            self.give_up(f"it may leave gradients in {place.describe()}")
-        made = set(map(id, self._recorder.local_values))
-        if not holds_traced(content, self._survey.knows, made) or are_numbers(content):  # which Python can keep there
-            kind = "number" if is_traced_number(content) else type(content).__name__
-            what = "None" if content is None else f"a {kind}"
-            reason = (
-                f"{self._location}: the step leaves {what} in {place.describe()}, where compiled calls keep what was "
-                "there before: numbers, and lists of as many numbers. Keep those, each under a name of its own, or "
-                "return them"
-            )
-            return NewStructure(reason, self._entered.live())
-        if isinstance(content, Tensor):
-            return LeakError(
-                f"{self._location}: the step leaves a tensor in {place.describe()}, and tensors of a step live only "
-                "while it runs. Assign to the elements of a tensor that is there: `x[...] = y` in place of `x = y`, "
-                "inside of `with mgjit.no_grad():`; or return the tensor."
-            )
-        what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
-        return LeakError(
-            f"{self._location}: the step leaves {what} in {place.describe()}. Values of a trace live only while the "
-            "step is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return "
-            "the number and keep it outside of the step, or put a number there at first."
-        )
-
-    def _look_at_fixed(self, plan: HeapPlan) -> None:
-        for place, before in self._fixed:
-            if place.read() is not before:
-                if place.kind not in self._knowledge.needed:  # a test asked for it, and can be told so
-                    self._knowledge.fixed.discard(place.kind)
-                    self._knowledge.changing.add(place.kind)
-                    raise Again
-                raise TraceError(
-                    f"{self._location}: {place.describe()} is used as a length, an index or a key, and the step also "
-                    "changes it, so that each call would be another step. Count outside of the step, and pass the "
-                    "number as an argument; or use it in arithmetic only."
-                )
-        places = [copied.place for copied, *_ in self._entered.copied if copied.size]
-        lists = [(place, self.roles.identity(place)) for place in places]
-        shared = [(place, found) for place, found in lists if id(found) in self._survey.shared]
-        plan.fixed = [*self._fixed, *shared]  # a list that other names mean as well must stay where it is
-
-    def _record(self, stores: list[tuple[int, Any]], of_operands: list[tuple[int, int]]) -> None:
-        """All stores at the end."""
-        usual: Any = self._types.number
-        operand_of = self._types.number_operand
-        self._recorder.store_all(
-            [(leaf, number._leaf if type(number) is usual else operand_of(number)) for leaf, number in stores]
-            + of_operands
-        )
-
-    def _drop_unused(self, plan: HeapPlan) -> None:
-        """Only what the step uses becomes memory of the kernel."""
-        recorder = self._recorder
-        used: set[int] = set()
-        look_ups: list[int] = []
-        if self._entered.parameters or self._entered.copied:
-            look_ups = recorder.look_ups()
-            used = recorder.leaves_in(recorder.a) | recorder.leaves_in(recorder.b) | recorder.read_late()
-            used.update(recorder.third.values())
-            used.update(*(recorder.elements(*table) for table in {(recorder.a[k], recorder.op[k]) for k in look_ups}))
-        shift = 1 << ops.KIND_SHIFT
-        recorder.new_parameters += [p for p in self._entered.parameters if p._leaf in used or p._leaf - shift in used]
-        plan.looked_after = {
-            key
-            for key, (_, _, content, _, leaf) in zip(self._keys, self._entered.fields)
-            if content is not None or leaf in used or leaf in self._reached
-        }  # of all others, the guard sees that they are still None
-        plan.bound = list({id(f[1]): f[1] for f in self._entered.fields if type(f[2]) is Home}.values())
-        plan.looked_after |= {copied.place.key for copied, *_ in self._entered.copied}
-        plan.looked_after |= {(id(content), None) for _, content in self.roles.lists}
-        plan.copied = [
-            copied
-            for copied, _, numbers, leaf in self._entered.copied
-            if copied.assigned or any(leaf - k in used for k in range(len(numbers)))
-        ]
-        copied_places = {copied.place.key for copied in plan.copied}
-        plan.unread = [one.place for one, *_ in self._entered.copied if one.place.key not in copied_places]
-        if look_ups and self._entered.state is not None:
-            plan.tables = tables_of(recorder, look_ups, plan.copied, self._entered.state._leaf, self._plan.packed_size)
+        return self._entered.number_of(counter)
 
     def _put_back_draws(self) -> None:
         for place, bound, instead in self._draws:
@@ -643,7 +392,7 @@ class Heap:
 
     def forget(self) -> dict[int, Any]:
         """Let go of the traced numbers, when everything has been put back; returns what was there, by leaf."""
-        self._draws, self._left = [], {}
+        self._draws = []
         self._building.forget()
         return self._entered.forget()
 

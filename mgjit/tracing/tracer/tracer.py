@@ -3,7 +3,7 @@
 1. Switch the garbage collector off (a trace only allocates) and take the trace lock.
 2. Replace the arguments by traced ones and let `Value` and `State` record.
 3. Run the user's function once; an exception of its own passes through, after everything is restored.
-4. Find what the step has assigned in the user's objects (tracer/memory.py), which are put back as they were.
+4. Find what the step has assigned in the user's objects (tracer/settling.py), which are put back as they were.
 5. Turn the result into a tree of output indices.
 """
 
