@@ -5,7 +5,8 @@ step.  So most calls that run as plain Python do not look:
 
 1. A call that was plain is followed by others without a look: as many as there have been plain calls before, so that
    calls 1, 2, 4, 8, 16 look; but no more than take fifty times as long as a look, which thus costs at most 2 %, and is
-   never far away (`unlooked` in earnings.py).  Calls of more than two milliseconds all look.
+   never far away (`unlooked` in earnings.py).  Calls of more than two milliseconds all look.  How long a short call
+   takes is told by those that did not look, one after the other (`Between.seconds`): one that looks takes longer.
 2. Those others go to a function that does what cannot be left out, and nothing else (`_SOURCE`).  It counts, and
    returns what a kernel would.  If there are other steps, it marks the thread, so that steps that are called in it are
    a part of it.  While there are other threads, calls take turns, as all others do (`Path.in_turn`).
@@ -17,10 +18,12 @@ step.  So most calls that run as plain Python do not look:
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import indent
+from time import thread_time
 from typing import Any
 
 from ..base.ffi import PYPY
@@ -39,18 +42,17 @@ def make(
     function, general, threads, active, thread, precision, as_returned, left, known, before, kernels, reason
 ):
     given, me, unmark, taking = left, -thread, threads.pop, Lock()
-    def call({cls}*args, **kwargs):
+    def call({cls}{named}*args, **kwargs):
         nonlocal left
         if (
             left <= 0 or len(active) != 1{own}
-            or (threads and (len(threads) > 1 or NO_THREAD not in threads))
+            or (threads and (len(threads) > 1 or NO_THREAD not in threads)){test}
         ):
             return {general}
-{test}
         left -= 1  # by the only thread: nobody else counts meanwhile
         try:
 {begin}
-            result = function(*args, **kwargs)
+            result = {work}
 {end}
         except BaseException as error:
 {clean_up}
@@ -73,11 +75,11 @@ def make(
 
 #: How it raises the user's exceptions; see tracebacks.py.
 _AS_FUNCTION = {
-    "cls": "", "general": "general(*args, **kwargs)", "fail": "raise shortened(error)", "made": "call"
+    "cls": "", "general": "general({all}**kwargs)", "fail": "raise shortened(error)", "made": "call"
 }  # fmt: skip
 _AS_CLASS = {
-    "cls": "cls, /, ",
-    "general": "Failed.__new__(cls, general, *args, **kwargs)",
+    "cls": "cls, ",
+    "general": "Failed.__new__(cls, general, {all}**kwargs)",
     "fail": "return failed(cls, error)",
     "made": 'type("Call", (Failed,), {"__new__": call, "__slots__": ()})',
 }
@@ -96,46 +98,51 @@ def _look(argument: Any) -> Any:
 
 
 def _tests(looks: tuple[Hashable, ...]) -> Iterator[str]:
-    """Conditions of positional arguments `a0`, `a1` ... that look like these."""
+    """Conditions of positional arguments `a0`, `a1` ... that do not look like these."""
     for k, look in enumerate(looks):
         kind = look if isinstance(look, type) else type(look)
         if isinstance(look, tuple):
-            rows = f" and type(a{k}[0]) in LENGTHY and len(a{k}[0]) == known[{k}][2]" if look[2] else ""
-            yield f"type(a{k}) is known[{k}][0] and len(a{k}) == known[{k}][1]{rows}"
+            yield f"type(a{k}) is not known[{k}][0] or len(a{k}) != known[{k}][1]"
+            if look[2]:
+                yield f"type(a{k}[0]) not in LENGTHY or len(a{k}[0]) != known[{k}][2]"
         elif kind is look:
-            yield f"type(a{k}) is known[{k}]"
+            yield f"type(a{k}) is not known[{k}]"
         else:
-            yield f"type(a{k}) is {kind.__name__} and a{k} == known[{k}]"
+            yield f"type(a{k}) is not {kind.__name__} or a{k} != known[{k}]"
 
 
 @functools.lru_cache(maxsize=256)
-def _maker(tests: tuple[str, ...] | None, marks: bool, prepares: bool) -> Callable[..., Any]:
+def _maker(count: int, tests: tuple[str, ...] | None, marks: bool, prepares: bool) -> Callable[..., Any]:
     """What makes the functions of a path.
 
     Args:
-        tests: of the arguments, while there are kernels; None if all are taken.
+        count: of arguments by position that are passed on one by one, which is quicker; others are passed on as well.
+        tests: of these arguments, while there are kernels; None if all are taken.
         marks: whether the thread is marked.
         prepares: whether something comes before a call.
     """
-    lines, form = [], _AS_FUNCTION if PYPY else _AS_CLASS
-    if tests is not None:
-        names = "".join(f"a{k}, " for k in range(len(tests)))
-        look = f"    return {form['general']}"
-        lines = [f"if kwargs or len(args) != {len(tests)}:", look]
-        lines += [f"{names}= args"] * bool(tests)
-        lines += [f"if not ({' and '.join(tests)}):", look] * bool(tests)
+    form = _AS_FUNCTION if PYPY else _AS_CLASS
+    names = ", ".join(f"a{k}" for k in range(count))
+    is_other = f"kwargs or args or a{count - 1} is NONE" if count else "kwargs or args"
+    passed_on = f"*[a for a in ({names},) if a is not NONE], *args, " if count else "*args, "
+    usual = f"function({names}) if not ({is_other}) else " if count else ""
     begin = [] if tests is None else ["kernels.plain_since = reason"]
     begin += ["if not threads:", "    before()"] * prepares
     source = _SOURCE.format(
-        test=indent("\n".join(lines), 8 * " "),
+        cls=form["cls"],
+        named="".join(f"a{k}=NONE, " for k in range(count)) + "/, " * bool(count or form["cls"]),
+        test="" if tests is None else "".join(f"\n            or {test}" for test in (is_other, *tests)),
+        general=form["general"].format(all=passed_on),
+        work=f"{usual}function({passed_on}**kwargs)",
         begin=indent("\n".join([*begin, "threads[me] = precision" if marks else "pass"]), 12 * " "),
         end=indent("unmark(me, None)" if marks else "pass", 12 * " "),
         clean_up=indent("unmark(me, None)" if marks else "pass", 12 * " "),
         own=" or thread not in active" if marks else "",
-        **form,
+        fail=form["fail"],
+        made=form["made"],
     )
     namespace: dict[str, Any] = {
-        "NO_THREAD": NO_THREAD, "LENGTHY": WITH_LENGTH, "Lock": threading.Lock,
+        "NO_THREAD": NO_THREAD, "LENGTHY": WITH_LENGTH, "Lock": threading.Lock, "NONE": object(),
         "shortened": shortened, "failed": failed, "Failed": Failed,
     }  # fmt: skip
     exec(compile(source, __file__, "exec"), namespace)  # noqa: S102 - see `_SOURCE`
@@ -152,7 +159,7 @@ class Path:
     Args:
         function: makes one. general: the path that looks, for calls that are not for this one.
         in_turn: makes a call where there may be other threads.
-        calls: how many.
+        calls: how many. count: of arguments by position that they mostly have.
         looks: what the arguments look like, as of `looks_like`; None if all are taken.
         precision: with which the thread is marked; None if it is not.
         kernels, reason: of the step, and what they are told: why calls have been plain.
@@ -168,6 +175,7 @@ class Path:
         general: Callable[..., Any],
         in_turn: Callable[[Any, Any], Any],
         calls: int,
+        count: int,
         looks: Any,
         precision: Precision | None,
         kernels: Any = None,
@@ -176,8 +184,8 @@ class Path:
         returned: Callable[[Any], Any] = as_returned,
     ) -> None:
         # Arguments that are passed by name are looked at by the general path.
-        tests = None if looks is None else (*_tests(looks[0]), *["False"] * bool(looks[1]))
-        make = _maker(tests, precision is not None, before is not None)
+        tests = None if looks is None else (*_tests(looks[0]), *["True"] * bool(looks[1]))
+        make = _maker(count if looks is None else len(looks[0]), tests, precision is not None, before is not None)
         active = threading._active  # type: ignore[attr-defined]  # `active_count` takes as long as a short step
         self._in_turn = in_turn
         self.call, self._take, self.done, self.renew = make(
@@ -192,17 +200,33 @@ class Path:
 
 @dataclass
 class _Open:
-    """A path that is in use, which of the counts in `Stats` its calls belong to, and what is told how many they are."""
+    """A path that is in use, which of the counts in `Stats` its calls belong to, and what is told how many they are.
+
+    Attributes:
+        since: when this thread opened it, by `thread_time`.
+    """
 
     path: Path
     name: str
     note: Callable[[int], Any]
+    thread: int = field(default_factory=threading.get_ident)
+    since: float = field(default_factory=thread_time)
+
+    def seconds(self) -> float:
+        """What a call has taken at most, with all that came between calls; infinite if nothing is known."""
+        done = self.path.done()
+        return (thread_time() - self.since) / done if done and self.thread == threading.get_ident() else math.inf
 
 
 class Between:
-    """The paths of a step."""
+    """The paths of a step.
+
+    Attributes:
+        seconds: what a plain call takes at most, as the last path has shown.
+    """
 
     def __init__(self) -> None:
+        self.seconds = math.inf
         self._open: dict[Hashable, _Open] = {}
         self._calls: dict[Hashable, int] = {}
 
@@ -231,7 +255,7 @@ class Between:
         """The next call with such arguments looks."""
         found = self._open.pop(looks, None)
         if found is not None:
-            done = found.path.done()
+            done, self.seconds = found.path.done(), found.seconds()
             self._calls[looks] = self._calls.get(looks, 0) + done
             found.note(done)
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 #: A step is given up after so many plain calls, which are not counted from then on; small programs are counted exactly.
 _CALLS_TO_GIVE_UP = 512
 #: So many calls do not read whether mgjit is switched off.
-_CALLS_DISABLED = 63
+_CALLS_DISABLED = 255
 #: A plain call that takes so many seconds is worth the policy of garbage.py.
 _WORTH_A_POLICY = 100e-6
 #: Calls that no path was for may cost so many seconds, and such a part of plain calls, beside what others save.
@@ -76,6 +76,11 @@ def _detaching(detached: Detached, compiled: Sequence[int], seconds: float) -> C
         last = compiled[0]
 
     return before
+
+
+def _by_position(args: Any, kwargs: Any) -> int:
+    """How many arguments are passed by position; 0 if others are passed by name."""
+    return 0 if kwargs else len(args)
 
 
 class Leaving(Looping[P, R]):
@@ -241,7 +246,7 @@ class Leaving(Looping[P, R]):
         return self._turn.take(with_few_collections, work)
 
     def _call_disabled(self, args: Any, kwargs: Any) -> Any:
-        """A call that does not look because MGJIT_DISABLE says so, which one of 64 calls reads anew."""
+        """A call that does not look because MGJIT_DISABLE says so, which one of 256 calls reads anew."""
         precision = self._options.precision
 
         def plain(args: Any, kwargs: Any) -> Any:
@@ -253,7 +258,10 @@ class Leaving(Looping[P, R]):
             self._disabled[1].renew()
         elif calls:
             returned = functools.partial(as_returned, of_values=False)
-            path = Path(self._bare(), self._outer, plain, calls, None, precision if marks else None, returned=returned)
+            path = Path(
+                self._bare(), self._outer, plain, calls, _by_position(args, kwargs), None,
+                precision if marks else None, returned=returned,
+            )  # fmt: skip
             self._disabled = (marks, path) if calls == _CALLS_DISABLED else None
         else:
             return result
@@ -292,12 +300,12 @@ class Leaving(Looping[P, R]):
             _CALLS_TO_GIVE_UP - self.stats.plain_calls if kernels.are_hopeless() and not is_meanwhile else sys.maxsize
         )
         if left <= 0:
-            self._give_up(reason, args)
+            self._give_up(reason, args, kwargs)
             return
         looks = looks_like(args, kwargs) if kernels.all() else None
         structure = None if is_meanwhile else plain.current
         looking = thread_time() - started - self._plain_seconds
-        calls = unlooked(self._between.note(looks), looking, self._plain_seconds)
+        calls = unlooked(self._between.note(looks), looking, min(self._plain_seconds, self._between.seconds))
         if not is_meanwhile:
             calls = min(calls, left - 1, plain.calls_without_trace(structure))
         elif isinstance(reason, Waiting):
@@ -322,8 +330,9 @@ class Leaving(Looping[P, R]):
         reason_of_last = self.stats.noted.reason, self.stats.noted.is_waiting
         marks = self._marks(is_meanwhile)
         path = Path(
-            self._bare(), self._outer, functools.partial(self._again, marks, reason_of_last), calls, looks,
-            self._options.precision if marks else None, kernels, reason_of_last, before,
+            self._bare(), self._outer, functools.partial(self._again, marks, reason_of_last), calls,
+            _by_position(args, kwargs), looks, self._options.precision if marks else None, kernels, reason_of_last,
+            before,
         )  # fmt: skip
         self._open(path, looks, marks, name, note)
 
@@ -361,7 +370,7 @@ class Leaving(Looping[P, R]):
             return function
         return lambda *args, **kwargs: with_few_collections(lambda: function(*args, **kwargs))
 
-    def _give_up(self, reason: PlainCall, args: Any) -> None:
+    def _give_up(self, reason: PlainCall, args: Any, kwargs: Any) -> None:
         """Make calls the function itself; but for objects of other classes than those among the arguments."""
         self._kernels.give_up()
         release(reason.parameters, self._kernels.maker.token)
@@ -369,7 +378,7 @@ class Leaving(Looping[P, R]):
         call = bare
         if self._marks(may_be_compiled=False):
             again = functools.partial(self._again, True, (str(reason), False))
-            call = Path(bare, self._outer, again, sys.maxsize, None, precision).call
+            call = Path(bare, self._outer, again, sys.maxsize, _by_position(args, kwargs), None, precision).call
         elif self._returns_values:
             call = lambda *args, **kwargs: as_returned(bare(*args, **kwargs))  # noqa: E731
         if differentiates(self._function):

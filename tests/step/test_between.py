@@ -200,7 +200,7 @@ def test_threads_take_turns() -> None:
 def made(looks: Any, calls: int) -> Path:
     kernels: Any = Weight(0.0)
     general, in_turn = (lambda *args, **kwargs: LOOK), (lambda args, kwargs: "in turn")
-    return Path(lambda *args, **kwargs: "plain", general, in_turn, calls, looks, None, kernels, ("", False), int)
+    return Path(lambda *args, **kwargs: "plain", general, in_turn, calls, 1, looks, None, kernels, ("", False), int)
 
 
 @pytest.mark.usefixtures("only_thread")

@@ -58,7 +58,7 @@ def counted(call: Callable[[], T], note: Callable[[float], Any]) -> T:
     return result
 
 
-#: What has been traced to see whether it can be.
+#: What need not be traced to see whether it can be: it has been, or does not branch.
 _seen: WeakSet[CodeType] = WeakSet()
 
 
@@ -68,7 +68,10 @@ def may_be_refused(function: Any) -> bool:
     if code is None or code in _seen:
         return False
     names = (instruction.opname for each in codes(code) for instruction in dis.get_instructions(each))
-    return any("JUMP" in name and "_IF_" in name for name in names)
+    branches = any("JUMP" in name and "_IF_" in name for name in names)
+    if not branches:
+        _seen.add(code)
+    return branches
 
 
 def note_looked_at(function: Any) -> None:
