@@ -18,6 +18,7 @@ import contextlib
 import os
 import statistics
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ BEFORE, CALLS, ROUNDS = 60_000, 500, 25
 
 
 class Neuron:
-    """Keeps the list that it is called with, so that a step over it is plain Python for good."""
+    """Keeps the list that it is called with."""
 
     def __init__(self) -> None:
         self.w, self.inputs = [0.5, 0.25], []
@@ -47,14 +48,15 @@ class Neuron:
         return sum(a * b for a, b in zip(self.w, inputs))
 
 
-def keeping(neurons: int) -> Callable[[Any, Any], Any]:
-    """A step that keeps its arguments: a longer one with more neurons."""
-    net = [Neuron() for _ in range(neurons)]
+def telling(neurons: int) -> Callable[[Any, Any], Any]:
+    """A step that makes a text of its error, so that it is plain Python for good: a longer one with more neurons."""
+    net, told = [Neuron() for _ in range(neurons)], [""]
 
     def step(x: Any, y: Any) -> Any:
         for _ in range(neurons):
             xs = [n.out(x) for n in net]
         e = xs[0] - y
+        told[0] = f"{e:.1f}"
         for n in net:
             for i in range(2):
                 n.w[i] = 0.9 * n.w[i] + 0.01 * (e + 2.0) * n.inputs[i]
@@ -77,7 +79,7 @@ def short() -> Callable[[Any, Any], Any]:
 
 
 def longer() -> Callable[[Any, Any], Any]:
-    """The same of some ten microseconds."""
+    """The same of some more."""
     w = [0.1 * k for k in range(20)]
 
     def step(x: Any, y: Any) -> Any:
@@ -136,6 +138,20 @@ def nothing_is_built() -> Iterator[None]:
     """Code never comes."""
     with mock.patch.object(kernels_of_steps.Job, "has_ended", return_value=False):
         yield
+
+
+@contextlib.contextmanager
+def beside_a_thread(within: Callable[[], Any] = contextlib.nullcontext) -> Iterator[None]:
+    """Another thread is there, as in a notebook or below a progress bar, and sleeps."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    try:
+        with within():
+            yield
+    finally:
+        end.set()
+        thread.join()
 
 
 @contextlib.contextmanager
@@ -207,21 +223,24 @@ def compile_other(step: Any) -> None:
 BARE: dict[str, Any] = {"bare": True}
 PLAIN = ([0.05, 0.1], 0.3)
 FORMS = {
-    "given up, 7 us": Form(lambda: keeping(2), PLAIN),
-    "given up, 60 us": Form(lambda: keeping(8), PLAIN),
-    "given up, background=False": Form(lambda: keeping(2), PLAIN, {"background": False}),
-    "given up, lock=False": Form(lambda: keeping(2), PLAIN, {"lock": False}),
-    "given up, bound method": Form(lambda: keeping(2), PLAIN, None, decorated=as_method),
-    "given up, object.method": Form(lambda: keeping(2), PLAIN, None, decorated=as_attribute),
-    "given up, classmethod": Form(lambda: keeping(2), PLAIN, None, decorated=as_classmethod),
+    "given up, 4 us": Form(lambda: telling(2), PLAIN),
+    "given up, 40 us": Form(lambda: telling(8), PLAIN),
+    "given up, background=False": Form(lambda: telling(2), PLAIN, {"background": False}),
+    "given up, lock=False": Form(lambda: telling(2), PLAIN, {"lock": False}),
+    "given up, bound method": Form(lambda: telling(2), PLAIN, None, decorated=as_method),
+    "given up, object.method": Form(lambda: telling(2), PLAIN, None, decorated=as_attribute),
+    "given up, classmethod": Form(lambda: telling(2), PLAIN, None, decorated=as_classmethod),
     "waiting for a trace, 1 us": Form(short, around=nothing_is_traced),
-    "waiting for a trace, 10 us": Form(longer, around=nothing_is_traced),
+    "waiting for a trace, 2 us": Form(longer, around=nothing_is_traced),
     "waiting for code, 1 us": Form(short, options={"cache": False}, around=nothing_is_built),
-    "waiting for code, 10 us": Form(longer, options={"cache": False}, around=nothing_is_built),
+    "waiting for code, 2 us": Form(longer, options={"cache": False}, around=nothing_is_built),
     "waiting for code, method": Form(short, options={"cache": False}, around=nothing_is_built, decorated=as_attribute),
     "structure, while others compile": Form(objects, (0.5, "0.3"), prepare=compile_other),
     "structure, background=False": Form(objects, (0.5, "0.3"), {"background": False}, compile_other),
     "structure, in turn with one compiled": Form(objects, decorated=in_turn, prepare=compile_other),
+    "beside a thread, given up": Form(lambda: telling(2), PLAIN, around=beside_a_thread),
+    "beside a thread, waiting": Form(short, options={"cache": False}, around=lambda: beside_a_thread(nothing_is_built)),
+    "beside a thread, structure": Form(objects, (0.5, "0.3"), prepare=compile_other, around=beside_a_thread),
     "MGJIT_DISABLE=1": Form(short, around=lambda: mock.patch.dict(os.environ, MGJIT_DISABLE="1")),
 }  # fmt: skip
 

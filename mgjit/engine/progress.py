@@ -6,6 +6,7 @@ what it returns there has its graph.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,6 +21,16 @@ T = TypeVar("T")
 tracing_threads: dict[int, Precision] = {}
 #: Stands for no thread.
 NO_THREAD = 0
+
+
+def _forget_other_threads() -> None:
+    """In the child of a fork there are none."""
+    for thread in set(tracing_threads) - {threading.get_ident(), -threading.get_ident(), NO_THREAD}:
+        del tracing_threads[thread]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_other_threads)
 
 
 def is_tracing() -> bool:

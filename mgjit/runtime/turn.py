@@ -15,7 +15,7 @@ from __future__ import annotations
 from array import array
 from typing import Any, Callable, TypeVar
 
-from ..base.interruption import new_lock, with_cleanup
+from ..base.interruption import new_lock, recover_after_fork, with_cleanup
 from .detached import attach_all
 
 T = TypeVar("T")
@@ -30,12 +30,17 @@ class Turn:
         has_long_calls: whether the gate stays closed.
     """
 
-    __slots__ = ("gate", "has_long_calls", "lock")
+    __slots__ = ("__weakref__", "gate", "has_long_calls", "lock")
 
     def __init__(self) -> None:
         self.lock = new_lock()
         self.gate = array("q", [0])
         self.has_long_calls = False
+        recover_after_fork(self)
+
+    def recover(self) -> None:
+        """In the child of a fork, open the gate if another thread had the turn."""
+        self.gate[0] = int(self.lock._is_owned() or self.has_long_calls)
 
     def run(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Return `work(*arguments, **named)`, run in a turn, with parameters attached."""

@@ -9,7 +9,7 @@ step.  So most calls that run as plain Python do not look:
    takes is told by those that did not look, one after the other (`Between.seconds`): one that looks takes longer.
 2. Those others go to a function that does what cannot be left out, and nothing else (`_SOURCE`).  It counts, and
    returns what a kernel would.  If there are other steps, it marks the thread, so that steps that are called in it are
-   a part of it.  While there are other threads, calls take turns, as all others do (`Path.in_turn`).
+   a part of it.  While there are other threads, calls take turns, as all others do (`in_turn`).
 3. While a step has kernels, only calls whose arguments look like those of the plain call before go there; those of
    another type or length take the general path at once.
 4. A step that is given up is the function itself, as far as calls are concerned (`given_up`).
@@ -17,6 +17,7 @@ step.  So most calls that run as plain Python do not look:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import threading
@@ -30,6 +31,7 @@ from ..base.ffi import PYPY
 from ..base.tracebacks import Failed, failed, shortened
 from ..engine.precision import Precision
 from ..engine.progress import NO_THREAD, tracing_threads
+from ..runtime.turn import Turn
 from ..tracing.call.lengths import WITH_LENGTH
 from ..verification.documented import as_returned
 
@@ -39,37 +41,61 @@ _MOST_PATHS = 256
 #: Made into code once for each combination; each test that is left out saves a tenth of a microsecond.
 _SOURCE = """
 def make(
-    function, general, threads, active, thread, precision, as_returned, left, known, before, kernels, reason
+    function, general, turn, threads, active, thread, precision, as_returned, left, known, before, kernels, reason
 ):
-    given, me, unmark, taking = left, -thread, threads.pop, Lock()
+    given, me, unmark, lock, gate = left, -thread, threads.pop, turn.lock, turn.gate
     def call({cls}{named}*args, **kwargs):
         nonlocal left
-        if (
-            left <= 0 or len(active) != 1{own}
-            or (threads and (len(threads) > 1 or NO_THREAD not in threads)){test}
-        ):
+        if len(active) != 1{own}:
+            return in_turn({cls}{given}*args, **kwargs)
+        if left <= 0 or (threads and (len(threads) > 1 or NO_THREAD not in threads)){test}:
             return {general}
         left -= 1  # by the only thread: nobody else counts meanwhile
         try:
 {begin}
             result = {work}
-{end}
+            {end}
         except BaseException as error:
-{clean_up}
+            {end}
             {fail}
+        return result if type(result) is float or result is None else as_returned(result)
+    def in_turn({cls}{named}*args, **kwargs):
+        nonlocal left
+        me = -get_ident()
+        if (threads and (me in threads or -me in threads)){test}:
+            return {general}
+        with lock:
+            taken = left > 0
+            if taken:
+                left -= 1
+                closed = gate[0]
+                try:
+                    gate[0] = 1
+                    if kernels is not None:
+                        kernels.plain_since = reason
+                    {mark}
+                    result = {work}
+                    {end}
+                    gate[0] = closed or turn.has_long_calls
+                except BaseException as error:
+                    {end}
+                    gate[0] = closed or turn.has_long_calls
+                    {fail}
+        if not taken:
+            return {general}
         return result if type(result) is float or result is None else as_returned(result)
     def take():
         nonlocal left
-        with taking:  # several threads may be here
+        with lock:  # several threads may be here
             taken = left > 0
             left -= taken
         return taken
     def done():
         return given - left
-    def renew():
+    def set_left(calls):
         nonlocal left
-        left = given
-    return {made}, take, done, renew
+        left = calls
+    return {made}, take, done, set_left
 """
 
 
@@ -125,30 +151,39 @@ def _maker(count: int, tests: tuple[str, ...] | None, marks: bool, prepares: boo
     names = ", ".join(f"a{k}" for k in range(count))
     is_other = f"kwargs or args or a{count - 1} is NONE" if count else "kwargs or args"
     passed_on = f"*[a for a in ({names},) if a is not NONE], *args, " if count else "*args, "
-    usual = f"function({names}) if not ({is_other}) else " if count else ""
+    usual, other = f"function({names})", f"function({passed_on}**kwargs)"
+    work = usual if tests is not None else f"{usual} if not ({is_other}) else {other}" if count else other
     begin = [] if tests is None else ["kernels.plain_since = reason"]
     begin += ["if not threads:", "    before()"] * prepares
     source = _SOURCE.format(
         cls=form["cls"],
         named="".join(f"a{k}=NONE, " for k in range(count)) + "/, " * bool(count or form["cls"]),
-        test="" if tests is None else "".join(f"\n            or {test}" for test in (is_other, *tests)),
+        given="".join(f"a{k}, " for k in range(count)),
+        test="" if tests is None else " or ".join(("", is_other, *tests)),
         general=form["general"].format(all=passed_on),
-        work=f"{usual}function({passed_on}**kwargs)",
+        work=work,
         begin=indent("\n".join([*begin, "threads[me] = precision" if marks else "pass"]), 12 * " "),
-        end=indent("unmark(me, None)" if marks else "pass", 12 * " "),
-        clean_up=indent("unmark(me, None)" if marks else "pass", 12 * " "),
+        mark="threads[me] = precision" if marks else "pass",
+        end="unmark(me, None)" if marks else "pass",
         own=" or thread not in active" if marks else "",
         fail=form["fail"],
         made=form["made"],
     )
     namespace: dict[str, Any] = {
-        "NO_THREAD": NO_THREAD, "LENGTHY": WITH_LENGTH, "Lock": threading.Lock, "NONE": object(),
+        "NO_THREAD": NO_THREAD, "LENGTHY": WITH_LENGTH, "NONE": object(), "get_ident": threading.get_ident,
         "shortened": shortened, "failed": failed, "Failed": Failed,
     }  # fmt: skip
     exec(compile(source, __file__, "exec"), namespace)  # noqa: S102 - see `_SOURCE`
     return namespace["make"]  # type: ignore[no-any-return]
 
 
+class _NoTurn:
+    """Stands for a turn where there is none."""
+
+    lock, gate, has_long_calls = contextlib.nullcontext(), [0], False
+
+
+_NO_TURN = _NoTurn()
 #: Stands for the result of a call that looks.
 LOOK = object()
 
@@ -160,13 +195,14 @@ class Path:
         function: makes one. general: the path that looks, for calls that are not for this one.
         in_turn: makes a call where there may be other threads.
         calls: how many. count: of arguments by position that they mostly have.
+        turn: of the step, while there are other threads; None if calls take none.
         looks: what the arguments look like, as of `looks_like`; None if all are taken.
         precision: with which the thread is marked; None if it is not.
         kernels, reason: of the step, and what they are told: why calls have been plain.
         before: comes before a call while parameters are not detached. returned: what is returned instead of a result.
 
     Attributes:
-        call: takes the calls. done: how many it has taken. renew: lets it take as many again.
+        call: takes the calls. done: how many it has taken.
     """
 
     def __init__(
@@ -176,6 +212,7 @@ class Path:
         in_turn: Callable[[Any, Any], Any],
         calls: int,
         count: int,
+        turn: Turn | None,
         looks: Any,
         precision: Precision | None,
         kernels: Any = None,
@@ -187,15 +224,23 @@ class Path:
         tests = None if looks is None else (*_tests(looks[0]), *["True"] * bool(looks[1]))
         make = _maker(count if looks is None else len(looks[0]), tests, precision is not None, before is not None)
         active = threading._active  # type: ignore[attr-defined]  # `active_count` takes as long as a short step
-        self._in_turn = in_turn
-        self.call, self._take, self.done, self.renew = make(
-            function, general, tracing_threads, active, threading.get_ident(), precision, returned, calls,
-            looks and looks[0], before, kernels, reason,
+        self._in_turn, self._calls = in_turn, calls
+        self.call, self._take, self.done, self._set_left = make(
+            function, general, turn or _NO_TURN, tracing_threads, active, threading.get_ident(), precision, returned,
+            calls, looks and looks[0], before, kernels, reason,
         )  # fmt: skip
 
     def slowly(self, args: Any, kwargs: Any) -> Any:
         """Make a call wherever it comes from; `LOOK` if it is time to look."""
         return self._in_turn(args, kwargs) if self._take() else LOOK
+
+    def renew(self) -> None:
+        """Let it take as many calls again."""
+        self._set_left(self._calls)
+
+    def close(self) -> None:
+        """Let it take no more calls, such as those that wait for their turn."""
+        self._set_left(0)
 
 
 @dataclass
@@ -257,6 +302,7 @@ class Between:
         if found is not None:
             done, self.seconds = found.path.done(), found.seconds()
             self._calls[looks] = self._calls.get(looks, 0) + done
+            found.path.close()
             found.note(done)
 
     def forget(self) -> None:

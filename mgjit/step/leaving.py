@@ -259,7 +259,7 @@ class Leaving(Looping[P, R]):
         elif calls:
             returned = functools.partial(as_returned, of_values=False)
             path = Path(
-                self._bare(), self._outer, plain, calls, _by_position(args, kwargs), None,
+                self._bare(), self._outer, plain, calls, _by_position(args, kwargs), None, None,
                 precision if marks else None, returned=returned,
             )  # fmt: skip
             self._disabled = (marks, path) if calls == _CALLS_DISABLED else None
@@ -331,8 +331,8 @@ class Leaving(Looping[P, R]):
         marks = self._marks(is_meanwhile)
         path = Path(
             self._bare(), self._outer, functools.partial(self._again, marks, reason_of_last), calls,
-            _by_position(args, kwargs), looks, self._options.precision if marks else None, kernels, reason_of_last,
-            before,
+            _by_position(args, kwargs), self._turn, looks, self._options.precision if marks else None, kernels,
+            reason_of_last, before,
         )  # fmt: skip
         self._open(path, looks, marks, name, note)
 
@@ -378,7 +378,8 @@ class Leaving(Looping[P, R]):
         call = bare
         if self._marks(may_be_compiled=False):
             again = functools.partial(self._again, True, (str(reason), False))
-            call = Path(bare, self._outer, again, sys.maxsize, _by_position(args, kwargs), None, precision).call
+            count = _by_position(args, kwargs)
+            call = Path(bare, self._outer, again, sys.maxsize, count, self._turn, None, precision).call
         elif self._returns_values:
             call = lambda *args, **kwargs: as_returned(bare(*args, **kwargs))  # noqa: E731
         if differentiates(self._function):

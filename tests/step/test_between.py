@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import threading
@@ -13,6 +14,7 @@ import pytest
 import mgjit
 from mgjit.engine.leaks import PlainCall, is_traced
 from mgjit.engine.progress import NO_THREAD, tracing_threads
+from mgjit.runtime.turn import Turn
 from mgjit.step.between import LOOK, Path, looks_like
 
 
@@ -197,10 +199,36 @@ def test_threads_take_turns() -> None:
     assert step.stats.plain_calls == 500
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore")
+def test_a_fork_while_another_thread_makes_a_plain_call() -> None:
+    """In the child, no thread is in a plain call, and the gate is open."""
+    begun, end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        end.wait()
+
+    other, turn = mgjit.compile(lambda x: x), Turn()
+    path = Path(wait, other, other, 9, 0, turn, None, other._options.precision)
+    thread = threading.Thread(target=path.call)
+    thread.start()
+    begun.wait()
+    child = os.fork()
+    if not child:
+        os._exit(turn.gate[0] + len(tracing_threads))
+    assert (turn.gate[0], len(tracing_threads)) == (1, 1)
+    assert os.waitpid(child, 0)[1] == 0
+    end.set()
+    thread.join()
+    assert (turn.gate[0], len(tracing_threads), path.done()) == (0, 0, 1)
+
+
 def made(looks: Any, calls: int) -> Path:
     kernels: Any = Weight(0.0)
     general, in_turn = (lambda *args, **kwargs: LOOK), (lambda args, kwargs: "in turn")
-    return Path(lambda *args, **kwargs: "plain", general, in_turn, calls, 1, looks, None, kernels, ("", False), int)
+    plain = lambda *args, **kwargs: "plain"  # noqa: E731
+    return Path(plain, general, in_turn, calls, 1, Turn(), looks, None, kernels, ("", False), int)
 
 
 @pytest.mark.usefixtures("only_thread")
