@@ -120,8 +120,8 @@ class Gatherer:
     def _row(self, candidates: list[Any], index: Any) -> Any:
         if isinstance(candidates[0], list):
             self.rows.append(candidates)
-            return Row(self, candidates, index)
-        return tuple(self.choose(list(column), index) for column in zip(*candidates))
+            return _chosen(Row(self, candidates, index), index)
+        return _chosen(tuple(self.choose(list(column), index) for column in zip(*candidates)), index)
 
     def _object(self, candidates: list[Any], index: Any) -> Any:
         key = (index._leaf, tuple(map(id, candidates)))
@@ -133,7 +133,8 @@ class Gatherer:
             )
             object.__setattr__(made, "_mgjit_choice", (self, candidates, index))
             self._kept.append(candidates)
-            known = self._known[key] = made
+            is_node = hasattr(made, "backward")  # which looks through the graph by identity, where this is a new node
+            known = self._known[key] = made if is_node else _chosen(made, index)
         return known
 
     def _allow(self, candidates: list[Any]) -> None:
@@ -208,6 +209,12 @@ def choice_of(thing: Any) -> tuple[Gatherer, list[Any], Any]:
     return found
 
 
+def _chosen(thing: Any, index: Any) -> Any:
+    """What stands for the element at an index, while the step runs."""
+    selections = index._recorder.selections
+    return thing if selections is None else selections.choose(thing)
+
+
 def _is_same(a: Any, b: Any) -> bool:
     """Whether two things are interchangeable."""
     if isinstance(a, FunctionType) and isinstance(b, FunctionType):  # made anew for each object: `lambda: None`
@@ -250,9 +257,17 @@ def _gathered_class(kind: type, fields: dict[str, Any]) -> type:
         members: dict[str, Any] = {name: _property(name) for name in fields}
         members.update(__module__=kind.__module__, __qualname__=kind.__qualname__)
         members.update(_mgjit_original=kind, _mgjit_names=frozenset(fields))
+        equality: Any = kind.__eq__
+        if equality is object.__eq__:  # which asks whether they are one object
+            members.update(__eq__=_compare, __hash__=kind.__hash__)
         made = _classes[kind] = type(kind)(kind.__name__, (kind,), members)
         gathered_kinds.add(made)
     return made
+
+
+def _compare(one: Any, other: Any) -> bool:
+    choice_of(one)[2]._recorder.selections.refuse_identity(one)
+    return one is other
 
 
 def _property(name: str) -> property:

@@ -78,6 +78,10 @@ class Row(TracedView):
     def __repr__(self) -> str:
         return "<a row that is chosen while a step is traced>"
 
+    def choice(self) -> tuple[list[Any], Any]:
+        """The lists of which it is one, and the index."""
+        return self._candidates, self._index
+
     def copy(self) -> list[Any]:
         """As of a list."""
         return list(self)

@@ -188,6 +188,25 @@ class KeptResult(ObjectResult):
         return self._place.expression(name_of)
 
 
+class ChosenResult(ObjectResult):
+    """A row of a table that a traced index chooses: the list that lies in the table.
+
+    Args:
+        rows: of the table. index: the output that says which one.
+        parts: as of ObjectResult.
+    """
+
+    def __init__(self, rows: list[ResultTree], index: int, parts: ResultTree) -> None:
+        self._rows, self._index, self.parts = rows, index, parts
+
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        return self._rows[int(outputs[self._index])](outputs, arguments)
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
+        rows = ", ".join(row.expression(outputs, name_of, names) for row in self._rows)
+        return f"({rows},)[{name_of(int)}({outputs}[{self._index}])]"
+
+
 class CompositeResult(ResultTree):
     """A container of further parts.
 
@@ -321,7 +340,7 @@ class Describer:
     def _describe(self, returned: Any) -> ResultTree:
         types = self._types
         if isinstance(returned, Row):
-            returned = list(returned)
+            return self._describe_row(returned)
         if type(returned) is Counted:
             returned = self._number_of(returned)
         if isinstance(returned, Tensor):
@@ -333,6 +352,18 @@ class Describer:
         if issubclass(type(returned), types.number):
             return _describe_number(returned, self._recorder, types)
         return self._describe_object(returned)
+
+    def _describe_row(self, row: Row) -> ResultTree:
+        candidates, index = row.choice()
+        paths = list(map(self._path_of, candidates))
+        if not all(path is not None or self._is_known(each) for each, path in zip(candidates, paths)):
+            raise PlainCall("the step returns a row that an index chooses from a table of its own. Write list(row)")
+        rows: list[ResultTree] = [
+            ConstantResult(each) if path is None else GivenResult(path, ConstantResult(None))
+            for each, path in zip(candidates, paths)
+        ]
+        parts = CompositeResult(list, list(map(self.describe, row)))
+        return ChosenResult(rows, self._recorder.output(self._types.number_operand(index)), parts)
 
     def _describe_object(self, returned: Any) -> ResultTree:
         path, is_known = self._path_of(returned), self._is_known

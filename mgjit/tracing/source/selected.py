@@ -5,6 +5,9 @@ What the step gets is a new list of selected numbers.  In Python it is one of th
 1. If the step changes it, or one of the two after that, or asks whether it is one of them, the call is plain.
 2. If the step keeps or returns it, nothing else may refer to the two, which only CPython tells.
 3. Where both have just been written out (`[x, y] if x > 0 else [y, x]`), nothing else means them: all may be done.
+
+What a traced index chooses from a table (autograd/chosen.py) is no copy, but something of its own as well: if the step
+asks which object it is, the call is plain.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from ...errors import TraceError, user_location
 from ..surroundings.shapes import is_same
+
+T = TypeVar("T")
 
 
 class _Selection(NamedTuple):
@@ -36,6 +41,7 @@ class Selections:
 
     def __init__(self) -> None:
         self._by_sources: dict[tuple[int, int, int], _Selection] = {}
+        self._chosen: dict[int, Any] = {}
 
     def made_of(self, test: Any, chosen: Any, other: Any, make: Callable[[], Any]) -> Any:
         """What stands for one of two lists or dicts: the same again for the same two, which may have several names."""
@@ -46,13 +52,23 @@ class Selections:
             known = self._by_sources[key] = _Selection(held, test, user_location())
         return known.held[0][0]
 
+    def choose(self, thing: T) -> T:
+        """Something new that stands for the element of a table that a traced index chooses."""
+        self._chosen[id(thing)] = thing
+        return thing
+
     def refuse_identity(self, *things: Any) -> None:
         """The step asks for the identity of things.
 
         Raises:
-            TraceError: one of them is selected.
+            TraceError: one of them is selected, or chosen.
         """
         asked = set(map(id, things))
+        if not asked.isdisjoint(self._chosen):
+            raise TraceError(
+                f"{user_location()}: a traced index chooses an element of a table, and the step asks which object that "
+                "is. Compare the indices."
+            )
         for selection in self._by_sources.values():
             if id(selection.held[0][0]) in asked:
                 _refuse(selection.location, "asks whether it is another one")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, NoReturn
 
-from ...engine.kinds import is_float64
+from ...engine.kinds import is_float64, is_numpy_integer
 from ...engine.leaks import NewStructure, PlainCall, holds_traced, is_traced, is_traced_number
 from ...engine.numeric import is_number
 from ...errors import LeakError, TraceError
@@ -160,6 +160,8 @@ class Settling:
         if copied.replaced and (id(original) in self.survey.shared or self.survey.knows(content)):
             self._build(copied.place)
             raise PlainCall(f"{copied.place.describe()} becomes another list, and the old one has other names")
+        if copied.replaced:
+            self.building.refuse_identity(content)
         if copied.replaced and not (len(original) == len(numbers) and all(map(is_, original, numbers))):
             self._build(copied.place)
             raise PlainCall(f"{copied.place.describe()} becomes another list after the step has changed the old one")
@@ -370,6 +372,7 @@ class Settling:
             for key, (_, _, content, _, leaf) in zip(self._keys, self.entered.fields)
             if content is not None or leaf in used or leaf in self.reached
         }  # of all others, the guard sees that they are still None
+        self._refuse_numpy_integers(used)
         plan.bound = list({id(f[1]): f[1] for f in self.entered.fields if type(f[2]) is Home}.values())
         plan.looked_after |= {copied.place.key for copied, *_ in self.entered.copied}
         plan.looked_after |= {(id(content), None) for _, content in self.roles.lists}
@@ -384,3 +387,22 @@ class Settling:
             plan.tables = tables_of(
                 recorder, look_ups, plan.copied, self.entered.state._leaf, self.arguments.packed_size
             )
+
+    def _refuse_numpy_integers(self, used: Collection[int]) -> None:
+        """Numbers that change are Python's in compiled calls, and would come back as those.
+
+        Args:
+            used: the leaves that the step reads.
+
+        Raises:
+            PlainCall: it reads or assigns one of numpy's ints where numbers change.
+        """
+        fields = ((Attribute(thing, f), [x], leaf, False) for f, thing, x, _, leaf in self.entered.fields)
+        copies = ((one.place, contents, leaf, one.assigned) for one, contents, _, leaf in self.entered.copied)
+        for place, contents, leaf, is_assigned in (*fields, *copies):
+            for k, kind in enumerate(map(type, contents)):
+                if kind is not float and is_numpy_integer(kind) and (is_assigned or leaf - k in used):
+                    raise PlainCall(
+                        f"{self.location}: the step uses a numpy.{kind.__name__} in {place.describe()}, and a compiled "
+                        "call would leave one of Python's there. Keep int(x)"
+                    )
