@@ -164,9 +164,9 @@ class RetraceWarning(UserWarning):
 
 
 _describing = threading.local()
-#: How long contents may be in a message; how they end that begin so.
+#: How long contents may be in a message; what closes what.
 _LONGEST = 40
-_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
 
 
 def is_describing() -> bool:
@@ -187,17 +187,27 @@ def described(thing: Any) -> str:
 
 
 def _shortened(text: str) -> str:
-    """A text of some 40 characters, which ends after a whole element of a list, and never in angle brackets."""
+    """A text of some 40 characters, or its first element: whole elements, in brackets and quotes that are closed."""
     if len(text) <= _LONGEST:
         return text
-    start = text[:_LONGEST]
-    end = max((start.rfind(mark) + len(mark) for mark in (", ", "\n") if mark in start), default=0)
-    opened = start.rfind("<")
-    if not end and opened > start.rfind(">"):
-        end = text.find(">", opened) + 1
-    end = end or _LONGEST
-    closing = _CLOSING.get(text[:1], "")
-    return text if text[end:] == closing else f"{text[:end]}...{closing}"
+    end, closing, quote = 0, "", ""
+    opened: list[str] = []  # what closes the brackets that are open
+    for k, mark in enumerate(text):
+        if not end and k >= _LONGEST and ">" not in opened:  # which are never cut
+            end, closing = k, quote + "".join(reversed(opened))
+        if end and k >= _LONGEST:
+            break
+        if quote:
+            quote = "" if mark == quote and text[k - 1] != "\\" else quote
+        elif mark in "'\"" and ">" not in opened and not text[k - 1 : k].isalpha():
+            quote = mark
+        elif mark in _CLOSING:
+            opened.append(_CLOSING[mark])
+        elif opened and mark == opened[-1]:
+            opened.pop()
+        elif ">" not in opened and (mark == "\n" or text[k : k + 2] == ", "):
+            end, closing = k + 1 + (mark == ","), "".join(reversed(opened))
+    return text if not end or text[end:] == closing else f"{text[:end]}...{closing}"
 
 
 def is_package_file(filename: str) -> bool:

@@ -107,7 +107,9 @@ def test_06_what_is_a_defect() -> None:
     [
         ([1.0, 2.0], "list [1.0, 2.0]"),
         ([0.125] * 20, "list [0.125, 0.125, 0.125, 0.125, 0.125, ...]"),
-        ("a" * 50, f"str '{'a' * 39}..."),
+        ("a" * 50, f"str '{'a' * 39}...'"),
+        ([{"a": 1.0, "b": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]}], "list [{'a': 1.0, 'b': [2.0, 3.0, 4.0, 5.0, ...]}]"),
+        ([slice("it's", (1, 2), "a, b, c, d, e, f, g, h")], "list [slice(\"it's\", (1, 2), ...)]"),
     ],
 )
 def test_contents_are_not_cut_in_the_middle(thing: object, text: str) -> None:
@@ -120,3 +122,5 @@ def test_a_repr_in_angles_is_whole() -> None:
             return "<something with a text of more than forty characters>"
 
     assert errors.described([Long(), Long()]) == "list [<something with a text of more than forty characters>...]"
+    assert errors.described(Long()) == "Long <something with a text of more than forty characters>"
+    assert errors.described({"a": 1.0, "b": Long()}) == "dict {'a': 1.0, ...}"
