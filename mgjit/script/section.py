@@ -52,10 +52,8 @@ _WORTH = 0.75
 #: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone;
 #: and after so many traces that came to nothing.
 _SLOW, _PLAIN, _UNDONE, FRUITLESS = 20, 64, 4, 3
-#: So many times in a row, as many calls have taken longer together.
-_COSTLY_WINDOWS = 3
-#: So many calls are not judged, unless they have lost so many seconds.
-_FIRST_CALLS, _LOST = 1000, 0.02
+#: So many calls are not judged one by one; all together may lose so many seconds more than they have saved since.
+_FIRST_CALLS, _LOST = 1000, 0.1
 #: The part of the time of iterations that questions without a result may take, while there is no code.
 _ASKING, _MOST_UNASKED = 0.01, 1000
 #: Questions without a result, that compiled calls have not made up for, may take so many seconds, and such a part.
@@ -88,7 +86,7 @@ class Section(Counted):
     """
 
     __slots__ = (
-        "allowed", "begun", "calls", "calls_to_come", "compiled", "costly", "each", "failures", "frame", "goes_on",
+        "allowed", "begun", "calls", "calls_to_come", "compiled", "each", "failures", "frame", "goes_on",
         "inner", "is_inside", "is_plain", "lacks", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow",
         "source", "start", "step", "trace_seconds", "vain", "within",
     )  # fmt: skip
@@ -108,7 +106,7 @@ class Section(Counted):
         self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = self.lost = self.each = 0.0
         self.calls_to_come = self.start = 0.0  # `start`: the iterations before this round
         self.rounds = 0  # how often its function has gone through it
-        self.calls = self.slow = self.costly = self.failures = 0
+        self.calls = self.slow = self.failures = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
@@ -462,17 +460,18 @@ class Trying(Section):
         return self.step
 
     def _judge(self) -> None:
-        """Give up where compiled calls are not worth it; the first ones take longer, until calls are quick.
+        """Give up where compiled calls are not worth it.
 
-        Some take very long, such as those that are compared with plain Python, or get better code.  What making
-        parameters ordinary objects again takes counts as well.
+        The first ones take longer: until better code is there and C makes them.  Some take very long, such as those
+        that are compared with plain Python, or are interrupted where other processes use the machine: so what counts is
+        whether most calls are slow, or all together have lost much.  What making parameters ordinary objects again
+        takes counts as well.
         """
-        lost = self.compiled - _SLOW * self.iteration
-        self.costly, self.lost = self.costly + 1 if lost > 0.0 else 0, max(0.0, self.lost + lost)
-        if self.calls == _SLOW:  # which load code, and generate functions
-            self.costly, self.lost = 0, 0.0
-        is_usual = self.calls > _FIRST_CALLS or self.lost > _LOST
-        if is_usual and self.calls > _SLOW and (self.slow > _SLOW // 2 or self.costly >= _COSTLY_WINDOWS):
+        assert self.step is not None
+        is_first = self.calls == _SLOW  # which load code, and generate functions
+        self.lost = 0.0 if is_first else max(0.0, self.lost + self.compiled - _SLOW * self.iteration)
+        is_slow = self.slow > _SLOW // 2 and self.calls > _FIRST_CALLS and not self.step.may_be_quicker()
+        if is_slow or self.lost > _LOST:
             self.end("compiled calls took longer than Python")
         self.each, self.slow, self.compiled = self.compiled / _SLOW, 0, 0.0
 

@@ -286,6 +286,10 @@ class OutlinedStep(CompiledStep[Any, Any]):
         """Make no kernels any more."""
         self._turn.run(self._kernels.give_up)
 
+    def may_be_quicker(self) -> bool:
+        """Whether calls may take less later: better code is being built, or what lets C make them."""
+        return vectorcall.extension.is_being_made() or any(k.upgrade is not None for k in self._kernels.all())
+
     def release(self) -> None:
         """Make parameters ordinary objects until the next call."""
         kernels = self._kernels.all()
