@@ -109,6 +109,37 @@ ADVICE = [
         "@mgjit.compile\ndef step(x, y):\n    return math.sqrt(x * x + y * y)\ncalls = [(1.0, 2.0), (-3.0, 4.0)]",
     ),
     Advice(
+        "a function of math by another name",
+        "act = {'tanh': math.tanh}\n@mgjit.compile\ndef step(x):\n    return act['tanh'](x)\ncalls = [(1.0,)]",
+        "TraceError",
+        r"Call a function of math by its name \(math\.tanh\(x\), or map\(math\.tanh, xs\)\)",
+        "act = {'tanh': lambda x: math.tanh(x)}\n@mgjit.compile\ndef step(x):\n"
+        "    return [act['tanh'](x), *map(math.tanh, [x, 2.0])]\ncalls = [(1.0,), (2.0,)]",
+    ),
+    Advice(
+        "float of a Value",
+        "@mgjit.compile\ndef step(x):\n    return float(w * x)\ncalls = [(1.0,)]",
+        "TraceError",
+        r"write x\.data for float\(x\) of a Value",
+        "@mgjit.compile\ndef step(x):\n    return (w * x).data\ncalls = [(1.0,), (2.0,)]",
+    ),
+    Advice(
+        "a history of nodes",
+        "log = []\n@mgjit.compile\ndef step(x):\n    log.append(w * x)\n    return x\ncalls = [(1.0,)]",
+        "LeakError",
+        r"in the variable log, .* Return the number and keep it outside",
+        "@mgjit.compile\ndef inner(x):\n    return (w * x).data\nlog = []\ndef step(x):\n    log.append(inner(x))\n"
+        "    return log[-1]\ncalls = [(1.0,), (2.0,)]",
+    ),
+    Advice(
+        "a tape that is never emptied",
+        "tape = []\n@mgjit.compile\ndef step(x):\n    tape.append(w * x)\n    return tape[-1].data\ncalls = [(1.0,)]",
+        "LeakError",
+        r"in the variable tape, .* empty it at the end of the step: tape\.clear\(\)",
+        "tape = []\n@mgjit.compile\ndef step(x):\n    tape.append(w * x)\n    y = tape[-1].data\n    tape.clear()\n"
+        "    return y\ncalls = [(1.0,), (2.0,)]",
+    ),
+    Advice(
         "math.fsum",
         "@mgjit.compile\ndef step(xs):\n    return math.fsum(xs)\ncalls = [([1.0, 2.0],)]",
         "TraceError",

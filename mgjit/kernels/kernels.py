@@ -253,6 +253,8 @@ class Kernels(Paths):
                 return known
         elif self.last is not None:
             reason = self.last.plan.first_difference(plan)
+        elif self._awaited:
+            reason = self._awaited.pending()[-1].prepared.plan.first_difference(plan)
         elif self._options.code.separate:
             reason = "its phases are run separately"
         self.plain.require_trace(plan.key)

@@ -249,7 +249,7 @@ class Paths:
 
 
 def _waiting(left: Exit) -> Waiting:
-    return Waiting(left, "its numbers take a path that has not earned a trace yet")
+    return Waiting(left, "its numbers take a way through the code that too few calls have taken for compiling to pay")
 
 
 def answers_of(kernel: Kernel) -> tuple[Any, ...]:

@@ -442,7 +442,6 @@ _KNOWN = T.ones(2)
     ("call", "error", "text"),
     [
         (lambda x: 1.0 if x.sum() > 0 else 2.0, TraceError, "where"),
-        (lambda x: float(x.sum()), TraceError, "not known yet"),
         (lambda x: x.tolist(), TraceError, "not known yet"),
         (lambda x: f"{x * 2}", TraceError, "text of a tensor"),
         (lambda x: str(x) and x, TraceError, "text of a tensor"),
@@ -888,3 +887,15 @@ def test_an_adjoint_of_zero_that_leads_nowhere_is_not_divided_by_zero() -> None:
     x = T.asarray([0.0, 1.0])
     wanted = [1.0 + 2.0 / math.sqrt(math.pi) * math.exp(-number) for number in (0.0, 1.0)]
     assert slopes(x).tolist() == step(slopes)(x).tolist() == pytest.approx(wanted)
+
+
+def test_float_and_int_of_a_tensor_inside_of_a_step() -> None:
+    """They are numbers of the step, as `item()` gives them."""
+
+    def step(x: Any, row: list[float]) -> Any:
+        return float((x * 2.0).sum()), row[int(T.argmax(x))]
+
+    compiled = mgjit.compile(step)
+    for numbers in ([1.0, 3.0, 2.0], [5.0, -1.0, 0.25]):
+        assert compiled(T.asarray(numbers), [7.0, 8.0, 9.0]) == step(T.asarray(numbers), [7.0, 8.0, 9.0])
+    assert compiled.stats.calls == 2

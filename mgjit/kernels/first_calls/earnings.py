@@ -95,7 +95,7 @@ class Waiting(PlainCall):
         key: of the structure of the arguments. why: where no code is being built, in words.
     """
 
-    def __init__(self, key: Hashable, why: str = "its arguments have not earned a trace yet") -> None:
+    def __init__(self, key: Hashable, why: str = "there have been too few calls like it for compiling to pay") -> None:
         super().__init__("its kernel is not built yet")
         self.key, self.why = key, why
 

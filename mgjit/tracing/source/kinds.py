@@ -5,20 +5,35 @@ A step that asks whether a number is an int or a float may be told something els
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from ...engine.leaks import PlainCall, is_traced, is_traced_number
 from ...errors import user_location
 from ...memory.live import original_class
+from ...tensor.tensor import Tensor
 from ..record.current import current_recorder
 from ..record.traced_array import TracedArray
+from ..surroundings.ownership import is_of_user
 
 
 def to_float(*arguments: Any) -> Any:
     """`float(x)`."""
-    if len(arguments) == 1 and is_traced(arguments[0]) and hasattr(arguments[0], "_as_float"):
-        return arguments[0]._as_float()
-    return float(*arguments)
+    number = _number_of("__float__", *arguments)
+    if is_traced(number) and hasattr(number, "_as_float"):
+        return number._as_float()
+    return number if type(number) is float else float(*arguments)
+
+
+def _number_of(conversion: str, *arguments: Any) -> Any:
+    """What `float` or `int` is given; of a tensor its number, and of an object what its class converts it to."""
+    if len(arguments) != 1:
+        return None
+    (thing,) = arguments
+    if isinstance(thing, Tensor):
+        return thing.item()
+    method = getattr(type(thing), conversion, None)
+    return method(thing) if isinstance(method, FunctionType) and is_of_user(type(thing)) else thing
 
 
 def as_float(number: Any) -> Any:
@@ -28,9 +43,10 @@ def as_float(number: Any) -> Any:
 
 def to_integer(*arguments: Any, **options: Any) -> Any:
     """`int(x)`."""
-    if len(arguments) == 1 and is_traced(arguments[0]) and hasattr(arguments[0], "_as_integer"):
-        return arguments[0]._as_integer()
-    return int(*arguments, **options)
+    number = _number_of("__int__", *arguments)
+    if is_traced(number) and hasattr(number, "_as_integer"):
+        return number._as_integer()
+    return number if type(number) is int and not options else int(*arguments, **options)
 
 
 def rounded(number: Any, *digits: Any, **options: Any) -> Any:

@@ -140,14 +140,21 @@ def uniform(
     return _ITERATIONS[how](*iterables)  # type: ignore[no-any-return]
 
 
+def mapped(function: Any, *iterables: Any, **options: Any) -> Any:
+    """`map(function, *iterables)`, which may be given a function of math or a builtin."""
+    name = _REPLACED.get(id(function))
+    return map(function if name is None else getattr(HELPERS, name), *iterables, **options)
+
+
 # ---- the table ----------------------------------------------------------------------------------------------
 
 
 #: The functions that are replaced, by the name of the replacement.
 REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": int, "round": round, "type": type}
-REPLACEMENTS.update(isinstance=isinstance)
+REPLACEMENTS.update(isinstance=isinstance, map=map)
 REPLACEMENTS.update(sorted=sorted, any=any, all=all, suppress=contextlib.suppress, id=id, print=print)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
+_REPLACED = {id(original): name for name, original in REPLACEMENTS.items()}
 
 
 def _helpers() -> dict[str, Any]:
@@ -155,7 +162,8 @@ def _helpers() -> dict[str, Any]:
         "max": extreme("max", max), "min": extreme("min", min),
         "float": to_float, "int": to_integer, "round": rounded, "type": type_of, "isinstance": is_instance,
         "id": identity, "sorted": sorted_of, "any": quantifier(any, True), "all": quantifier(all, False),
-        "print": effects.printed, "attempt": Attempt, "suppress": Suppressing, "writing": effects.writing,
+        "map": mapped, "print": effects.printed, "attempt": Attempt, "suppress": Suppressing,
+        "writing": effects.writing,
         "called": outside.called, "touched": outside.touched, "used": outside.used, "entered": outside.entered,
         "taking": outside.taking, "unseen": outside.unseen,
         "unfollowed": outside.unfollowed, "sliced": slice,

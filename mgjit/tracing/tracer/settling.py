@@ -266,9 +266,9 @@ class Settling:
             kind = "number" if is_traced_number(content) else type(content).__name__
             what = "None" if content is None else f"a {kind}"
             reason = (
-                f"{self.location}: the step leaves {what} in {place.describe()}, where compiled calls keep what was "
-                "there before: numbers, and lists of as many numbers. Keep those, each under a name of its own, or "
-                "return them"
+                f"{self.location}: the step leaves {what} in {place.describe()}. A compiled call can change numbers "
+                "that are there, also in lists, but it adds no elements and assigns no other objects. Return it, and "
+                "keep it outside of the step"
             )
             return NewStructure(reason, self.entered.live())
         if isinstance(content, Tensor):
@@ -279,9 +279,9 @@ class Settling:
             )
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
-            f"{self.location}: the step leaves {what} in {place.describe()}. Values of a trace live only while the "
-            "step is being traced, and a compiled call assigns nothing but numbers, where numbers were before: return "
-            "the number and keep it outside of the step, or put a number there at first."
+            f"{self.location}: the step leaves {what} in {place.describe()}, and a compiled call has no such objects. "
+            "Return the number and keep it outside of the step; if this is a list that the step fills anew in each "
+            "call, such as a tape, empty it at the end of the step: tape.clear()."
         )
 
     def look_at_fixed(self, plan: HeapPlan, fixed: list[tuple[Place, Any]]) -> None:

@@ -429,9 +429,9 @@ ARGUMENTS = [
     Case(
         "product(kept_from_a_trace())",
         "LeakError",
-        "prelude.py:17: the step leaves a traced value in the variable elsewhere. Values of a trace live only "
-        "while the step is being traced, and a compiled call assigns nothing but numbers, where numbers "
-        "were before: return the number and keep it outside of the step, or put a number there at first.",
+        "prelude.py:17: the step leaves a traced value in the variable elsewhere, and a compiled call has no such "
+        "objects. Return the number and keep it outside of the step; if this is a list that the step "
+        "fills anew in each call, such as a tape, empty it at the end of the step: tape.clear().",
         goes_on=True,
     ),
     Case(

@@ -15,14 +15,16 @@ STEPS = [
     Case(
         "mgjit.compile(lambda x: float(w * x))(1.0)",
         "TraceError",
-        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
-        "plain arithmetic.",
+        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by its "
+        "name (math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside "
+        "of the step.",
     ),
     Case(
         "mgjit.compile(lambda x: complex(x))(1.0)",
         "TraceError",
-        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
-        "plain arithmetic.",
+        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by its "
+        "name (math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside "
+        "of the step.",
         goes_on=True,
     ),
     Case(
@@ -56,8 +58,9 @@ STEPS = [
     Case(
         'mgjit.compile(lambda x: "%.2f" % x)(1.0)',
         "TraceError",
-        "user.py:1: float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or "
-        "plain arithmetic.",
+        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by its "
+        "name (math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside "
+        "of the step.",
         goes_on=True,
     ),
     Case(
@@ -117,18 +120,17 @@ STEPS = [
     Case(
         "mgjit.compile(lambda x: (kept.append(w * x), w * x)[1])(1.0); kept[0] + 1.0",
         "LeakError",
-        "user.py:1: the step leaves a traced value in the variable kept. Values of a trace live only while the "
-        "step is being traced, and a compiled call assigns nothing but numbers, where numbers were before: "
-        "return the number and keep it outside of the step, or put a number there at first.",
+        "user.py:1: the step leaves a traced value in the variable kept, and a compiled call has no such "
+        "objects. Return the number and keep it outside of the step; if this is a list that the step "
+        "fills anew in each call, such as a tape, empty it at the end of the step: tape.clear().",
         goes_on=True,
     ),
     Case(
         "mgjit.compile(lambda x: (kept.append(Value(x)), w * x)[1])(1.0); kept[0].data",
         "LeakError",
-        "user.py:1: the step leaves a Value with traced values in the variable kept. Values of a trace live "
-        "only while the step is being traced, and a compiled call assigns nothing but numbers, where "
-        "numbers were before: return the number and keep it outside of the step, or put a number there at "
-        "first.",
+        "user.py:1: the step leaves a Value with traced values in the variable kept, and a compiled call has no such "
+        "objects. Return the number and keep it outside of the step; if this is a list that the step "
+        "fills anew in each call, such as a tape, empty it at the end of the step: tape.clear().",
         goes_on=True,
     ),
     Case(

@@ -67,6 +67,18 @@ def mathematics(x: Any, y: Any) -> Any:
     return [math.exp(x), math.tanh(y), math.sqrt(x * x), math.fabs(y), math.pi, float(x), math.isnan(x) * 1]
 
 
+class Own:
+    def __init__(self, number: Any) -> None:
+        self.number = number
+
+    def __float__(self) -> Any:
+        return self.number * 2.0
+
+
+def mapped(x: Any, y: Any) -> Any:
+    return [*map(math.tanh, [x, y, 2.0]), *map(max, [x, y], [y, 1.0]), *map(float, [x, 3, Own(x)]), *map(abs, [x])]
+
+
 def types(x: Any, y: Any) -> Any:
     return [isinstance(x, float), isinstance(y, (int, float)), type(x) is float, isinstance(x, int), type(x) == float]
 
@@ -88,7 +100,7 @@ PLAIN_NUMBERS = [
 ]
 FUNCTIONS = [
     conditional, nested, conjunction, disjunction, negation, chain, comprehension, local_function, extremes,
-    mathematics, types, own_maximum,
+    mathematics, mapped, types, own_maximum,
 ]  # fmt: skip
 
 

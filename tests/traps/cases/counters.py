@@ -309,7 +309,7 @@ check(step(3.0), T[0])
 check(step(4.0), T[0])
 """,
         "TraceError",
-        "float() and math functions need a real number. Use mgjit.exp, log, tanh, sqrt, or ...",
+        "a number of the step is known only when the compiled step runs. Call a function ...",
     ),
     Trap(
         "deque state",
@@ -386,7 +386,7 @@ check(step(3.0))
 check(step(3.0))
 """,
         "LeakError",
-        "the step leaves a traced value in the variable T. Values of a trace live only ...",
+        "the step leaves a traced value in the variable T, and a compiled call has no such ...",
     ),
     Trap(
         "itertools.cycle",
