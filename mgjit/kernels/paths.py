@@ -39,6 +39,8 @@ _MOST, _FEW, _SHARE = 32, 8, 1 / 8
 _MOST_AGAIN, _CALLS_AGAIN = 4, 64
 #: So many answers are told of a line.
 _MOST_TOLD = 8
+#: So many calls that another kernel has left are the first ones of a kernel, which take longer.
+FIRST_HELPS = 8
 #: So many kernels are tried in a call.
 _MOST_TRIED = 6
 

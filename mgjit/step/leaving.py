@@ -336,19 +336,25 @@ class Leaving(Looping[P, R]):
         )  # fmt: skip
         self._open(path, looks, marks, name, note)
 
-    def _has_missed_too_much(self, started: float) -> bool:
-        """Whether calls that no path was for have cost more than compiled ones can have saved.
+    def _has_missed_too_much(self, started: float, made: float) -> bool:
+        """Whether calls for which paths had to be looked up have cost more than compiled ones can have saved.
 
         Args:
-            started: when the last of them began, by `thread_time`.
+            started: when the last of them began, by `thread_time`. made: the part in which plain Python made it.
         """
         seconds, stats = self._plain_seconds, self.stats
         compiled, plain = stats.calls, stats.plain_calls + stats.waiting_calls
         earned = seconds * (compiled - self._counted[0] + _LOST * (plain - self._counted[1]))
-        looked = max(0.0, thread_time() - started - seconds)
+        looked = max(0.0, thread_time() - started - made)
         self._counted = compiled, plain
         self._purse = min(_PURSE, self._purse + earned) - min(looked, _PURSE / 10)  # the rest of it is a trace
         return self._purse < 0.0
+
+    def _give_up_paths(self) -> None:
+        """Run the step as plain Python, because it takes longer to find the path of a call than to make the call."""
+        told = "its calls take one path of several, and to find it takes longer than plain Python"
+        self._kernels.note_weighed(told)
+        self._give_up_kernels(told, is_told=False)
 
     def _marks(self, may_be_compiled: bool) -> bool:
         """Whether plain calls mark their thread, so that steps which are called in them are a part of them."""

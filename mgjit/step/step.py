@@ -35,7 +35,7 @@ from ..kernels.first_calls.plain import as_part, differentiates
 from ..kernels.first_calls.refusals import Refused, refusal
 from ..kernels.first_calls.weighing import FIRST_OF_PATHS
 from ..kernels.kernels import Kernels
-from ..kernels.paths import Exit
+from ..kernels.paths import FIRST_HELPS, Exit
 from ..kernels.registry import KERNELS
 from ..memory.buffers import Moved
 from ..runtime.detached import Detached, are_detached, attach_all, may_detach
@@ -133,6 +133,7 @@ class CompiledStep(Leaving[P, R]):
         self._calls_before = 0
         self._siblings: list[Any] = []  # the quick calls that were chosen, until one of them may be wrong
         self._chosen: Kernel | None = None
+        self._is_leaving = False  # whether a call is under way that a kernel has left to another path
         self._calls_missed = -1  # how many there had been when a kernel last left a call to another path
         self._kernels = self._new_kernels()
         self._units = Units(self._function, self._options)
@@ -180,6 +181,21 @@ class CompiledStep(Leaving[P, R]):
 
     def _take_other_path(self, missed: Kernel, *args: Any) -> Any:
         """A call that the quick path of a kernel has undone."""
+        if self._is_leaving:  # and that of another one before
+            return self._other_path(missed, args)
+        started, calls, traces = thread_time(), self.stats.calls, self.stats.traces
+        self._is_leaving = True
+        try:
+            result = self._other_path(missed, args)
+        finally:
+            self._is_leaving = False
+        kernel, is_compiled = self._kernels.last, self.stats.calls > calls and self.stats.traces == traces
+        is_usual = is_compiled and kernel is not None and kernel.helped > FIRST_HELPS
+        if is_usual and self._has_missed_too_much(started, 0.0):
+            self._give_up_paths()
+        return result
+
+    def _other_path(self, missed: Kernel, args: Any) -> Any:
         kernel, calls = self._kernels.beside(missed), self.stats.calls
         try:
             if kernel is None or kernel.trial is not None or kernel.upgrade is not None or are_detached():
@@ -214,7 +230,7 @@ class CompiledStep(Leaving[P, R]):
         except Exception as error:
             reason = self._refusal(error, calls)
         result = self._call_plain(reason, lambda: self._timed(args, kwargs))
-        if type(getattr(reason, "key", None)) is not Exit or self._has_missed_too_much(started):
+        if type(getattr(reason, "key", None)) is not Exit or self._has_missed_too_much(started, self._plain_seconds):
             self._leave_out_looks(reason, args, kwargs, started)
         else:  # the next call may take a path that has a kernel
             self._kernels.note_calls(self._plain_seconds)

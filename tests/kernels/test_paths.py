@@ -11,6 +11,7 @@ import pytest
 import mgjit
 from mgjit.errors import MgjitError, PlainWarning
 from mgjit.kernels import paths
+from mgjit.step import leaving
 
 
 def halved(x: float) -> tuple[float, int]:
@@ -157,6 +158,19 @@ def test_3_a_path_that_makes_those_of_others_useless(monkeypatch: pytest.MonkeyP
             assert step(0.1 * (7 * k % 9)) == plain(0.1 * (7 * k % 9))
     assert step.stats.traces < 20
     assert "would be traced again" in step.stats.last.reason
+
+
+def test_3_paths_that_take_longer_to_find_than_plain_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once their calls have used up what compiled calls had saved."""
+    monkeypatch.setattr(leaving, "_PURSE", 1e-5)
+    monkeypatch.setattr(paths, "_SHARE", 0.0)
+    plain, other = Tally(), Tally()
+    step = mgjit.compile(background=False, verify="never")(other.step)
+    for k in range(400):
+        x = 0.37 * (k % 4)
+        assert (step(x), other.shown()) == (plain.step(x), plain.shown())
+    assert not len(step._kernels)
+    assert "to find it takes longer" in step.stats.last.reason
 
 
 def test_4_what_has_no_paths_says_so() -> None:

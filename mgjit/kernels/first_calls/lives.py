@@ -46,7 +46,7 @@ _FRUITLESS = 6
 #: So many steps that were slower when they were compiled are enough.
 _SLOWER = 2
 #: So many combinations of what is in their closures, and of options, are told apart.
-_MOST_KINDS = 16
+_MOST_KINDS = 64
 #: A step that is never traced begins after so many calls: then it is given up, and its calls are quicker.
 _MOST_UNBEGUN = 128
 #: One in so many steps begins at once; and so do those whose plain calls take so many seconds.

@@ -40,7 +40,7 @@ _COLD = 10e-6
 _OF_LOOK = 5e-6
 #: Where calls take one path of several (kernels/paths.py), so many pass before the first round: each path has its own
 #: kernel, whose first calls take long.
-FIRST_OF_PATHS = 1_500
+FIRST_OF_PATHS = 400
 #: So many calls pass before a round that is made again.
 _AGAIN = 256
 

@@ -56,9 +56,10 @@ _FIXED = [shape_of(tuple), shape_of(MethodType)]
 #: So much data besides variables is compared at each call; variables of functions and classes count only beyond.
 _FEW = 24
 _MANY_VARIABLES = 64
-#: The rest is compared at so many calls after the trace, or for so many seconds in all; where there is so much of it
-#: that this takes longer than many steps, only at so few calls.  Then, there is a pause after a comparison that is so
-#: many times as long as it took.  PyPy needs ten times as long until it has translated what compares.
+#: The rest is compared at so many calls after the trace, or for so many seconds in all guards of a step; where there
+#: is so much of it that this takes longer than many steps, only at so few calls.  Then, there is a pause after a
+#: comparison that is so many times as long as it took.  PyPy needs ten times as long until it has translated what
+#: compares.
 _FIRST_CALLS, _FIRST_SECONDS = 1000, 0.1 if PYPY else 0.02
 _MUCH, _FEW_CALLS = 300, 3
 _PAUSE = 50.0
@@ -75,10 +76,12 @@ class Pace:
     Attributes:
         guards: of all its kernels.
         next: when the pause after the last comparison of any of them is over; one number.
+        first_seconds: what the first calls may still take to compare.
     """
 
     def __init__(self) -> None:
         self.guards: WeakSet[Guard] = WeakSet()
+        self.first_seconds = _FIRST_SECONDS
         self.next = array("d", [0.0])
 
 
@@ -120,8 +123,8 @@ class Guard:
         self.times = array("d", [0.0, 0.0])
         #: Whether the next comparison is not for the sake of the call.
         self._at_once = False
-        #: What the last comparison took; calls and seconds that the first ones may still take.
-        self._seconds, self._first_calls, self._first_seconds = math.inf, _FIRST_CALLS, _FIRST_SECONDS
+        #: What the last comparison took; and first calls that are still to come.
+        self._seconds, self._first_calls = math.inf, _FIRST_CALLS
         self._looked, self._counted = 0.0, 0
         #: So many of the counted calls are still to come: they need not look at the clock.
         self._left = CellType(0)
@@ -129,12 +132,13 @@ class Guard:
         self._note_objects(survey)
         self._note_containers(survey)
         self._note_code(survey)
-        if self._rarely.size() > _MUCH:
-            self._first_calls, self._first_seconds = min(_FEW_CALLS, _FIRST_CALLS), math.inf
+        self._is_much = self._rarely.size() > _MUCH
+        if self._is_much:
+            self._first_calls = min(_FEW_CALLS, _FIRST_CALLS)
 
     def seconds_at_first(self) -> float:
         """How long each of the first calls compares for; 0.0 after these."""
-        return self._seconds if self._first_calls > 0 and self._first_seconds > 0.0 else 0.0
+        return self._seconds if self._first_calls > 0 and (self._is_much or self.pace.first_seconds > 0.0) else 0.0
 
     def watch(self, places: Iterable[tuple[Place, Any]]) -> None:
         """Watch these as well, given with what lies there."""
@@ -379,7 +383,8 @@ class Guard:
         self._seconds = min(now - started, 2.0 * self._seconds)
         if not self._at_once:  # which is not for this call's sake
             self._first_calls -= 1
-            self._first_seconds -= self._seconds
+            if not self._is_much:
+                self.pace.first_seconds -= self._seconds
         if not self.seconds_at_first():
             pause = _PAUSE * self._seconds
             self.pace.next[0], self.times[_NEXT] = now + pause, now + pause * len(self.pace.guards)
