@@ -112,6 +112,7 @@ def load() -> dict[str, list[Trap]]:
         counters,
         forms,
         functions,
+        messages,
         numbers,
         outside,
         parameters,
@@ -121,7 +122,7 @@ def load() -> dict[str, list[Trap]]:
 
     modules = (
         *(forms, arguments, numbers, types, conditions, containers, parameters, functions, references),
-        *(counters, outside),
+        *(counters, outside, messages),
     )
     return {str(module.__doc__).rstrip("."): module.CASES for module in modules}
 

@@ -514,6 +514,8 @@ class Recorder:
         affine = affine_of_input(self, operand)
         if affine is None or not affine.factor or count > self.precision.largest_integer:
             return False
+        if known is not None and leaf(INPUT, affine.input_index) in self.known_integers:  # drawn, and no argument
+            self._require_in_range(known, count)
         allowed = inputs_in(affine, count)
         self._require_input(IndexCheck(affine.input_index, len(allowed), user_location(), allowed.start, False))
         return True
