@@ -29,6 +29,7 @@ from mgjit.cli.text import STATES, age_text, counted, printable, program, show_h
 from mgjit.compiler.cache import about, sweep, usage
 from mgjit.compiler.cache.entry import ContentError, read_entry, read_metadata
 from mgjit.compiler.cache.store import SUFFIX
+from mgjit.script import remembered
 
 SUMMARY = "inspect the disk cache, verify it, delete entries"
 
@@ -212,6 +213,7 @@ def clear(arguments: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):
             sweep.sweep(directory, sys.maxsize, SUFFIX)  # temporary files, and the ledger
         usage.compact(directory, frozenset())
+    remembered.forget()
     freed = sum(entry.size for entry in deleted)
     if arguments.json:
         _print_json({"deleted": len(deleted), "bytes": freed, "left": len(entries) - len(deleted)})

@@ -3,8 +3,8 @@
 1. A step that has made many quick calls asks for the extension.  It is looked up in the disk cache, by source and
    SOABI; else a thread compiles it, once for all processes.  Until it is there, and wherever it cannot be, everything
    stays as it is.
-2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists of floats, bytes and other
-   buffers, and constants; what is compared by identity is compared in C, and all other conditions are one Python
+2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists or tables of them, bytes and
+   other buffers, and constants; what is compared by identity is compared in C, and all other conditions are one Python
    function.  Of indices only those in bytes are looked at: nobody can change them.  Numbers in the user's objects are
    copied in C as well where they lie in the usual places (vectorcall_copies.py).
 3. What this callable does not take, it offers to the quick calls of the step for other structures, such as other
@@ -18,6 +18,7 @@ others from running.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import struct
@@ -290,7 +291,10 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
             found.append(("i", ends[0], ends[-1], None))
         elif isinstance(node, NumberNode) and node.is_plain and not writer.is_index(node.place):
             found.append(("f", 0, 0, None))
-        elif isinstance(node, NumbersNode) and len(node.shape) == 1 and _has_kind(node, writer):
+        elif isinstance(node, NumbersNode) and _has_kind(node, writer) and kernel.plan.precision is FLOAT64:
+            rows = node.kinds[0], node.shape, node.types, changed
+            found.append(("r", int(node.may_mix), node.limit, rows))
+        elif isinstance(node, NumbersNode) and len(node.shape) == 1 and _has_kind(node, writer) and not node.types:
             found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, changed))
         elif type(node) is BufferNode and node.type is bytes:
             found.append(("b", node.size, node.region, writer.limits(node)))
@@ -311,8 +315,7 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
 
 
 def _has_kind(node: NumbersNode, writer: ConditionWriter) -> bool:
-    is_list = node.kinds[0] in (list, tuple) and node.is_plain and not (node.integer or node.whole)
-    return is_list and not _has_indices(node, node.shape[0], writer)
+    return node.kinds[0] in (list, tuple) and node.is_plain and not _has_indices(node, math.prod(node.shape), writer)
 
 
 def _has_indices(node: NumbersNode | BufferNode, size: int, writer: ConditionWriter) -> bool:

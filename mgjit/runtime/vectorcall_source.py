@@ -116,11 +116,11 @@ static int take_buffer(const Argument *one, PyObject *given, Taken *taken)
     return 1;
 }
 
-/* Whether a list is one of those to which the step assigns, whose addresses `thing` has in order. */
-static int is_changed(const Argument *one, PyObject *list)
+/* Whether a list is one of those to which the step assigns, whose addresses `changed` has in order. */
+static int is_changed(PyObject *changed, PyObject *list)
 {
-    const char *addresses = PyBytes_AS_STRING(one->thing);
-    size_t first = 0, last = (size_t)PyBytes_GET_SIZE(one->thing) / sizeof list;
+    const char *addresses = PyBytes_AS_STRING(changed);
+    size_t first = 0, last = (size_t)PyBytes_GET_SIZE(changed) / sizeof list;
     while (first < last) {
         size_t middle = (first + last) / 2, address;
         memcpy(&address, addresses + middle * sizeof address, sizeof address);
@@ -133,8 +133,61 @@ static int is_changed(const Argument *one, PyObject *list)
     return 0;
 }
 
+/* Write the numbers of nested lists or tuples of these lengths; returns 0 if they are no such table.  `found` gets how
+ * many floats and how many ints there are; `types`, if there are any, say which must be ints, and `limit` how large;
+ * none of the lists is one of those to which the step assigns, if `changed` has any. */
+static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **to, Py_ssize_t *found,
+                    const char *types, double limit, PyObject *changed)
+{
+    PyObject *const *items;
+    if (PyList_CheckExact(rows)) items = ((PyListObject *)rows)->ob_item;
+    else if (PyTuple_CheckExact(rows)) items = ((PyTupleObject *)rows)->ob_item;
+    else return 0;
+    Py_ssize_t size = Py_SIZE(rows);
+    if (size != PyLong_AsSsize_t(PyTuple_GET_ITEM(lengths, depth))) return 0;
+    if (changed != NULL && PyList_CheckExact(rows) && is_changed(changed, rows)) return 0;
+    int is_last = depth + 1 == PyTuple_GET_SIZE(lengths);
+    for (Py_ssize_t k = 0; k < size; k++) {
+        if (!is_last) {
+            if (!put_rows(items[k], lengths, depth + 1, to, found, types, limit, changed)) return 0;
+            continue;
+        }
+        int is_float = PyFloat_CheckExact(items[k]);
+        if (!is_float && !PyLong_CheckExact(items[k])) return 0;
+        double number = is_float ? PyFloat_AS_DOUBLE(items[k]) : PyLong_AsDouble(items[k]);
+        if (!is_float && number == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        if (types != NULL && (is_float == types[found[0] + found[1]] || (!is_float && fabs(number) > limit))) return 0;
+        found[!is_float]++;
+        memcpy(*to, &number, sizeof number);
+        *to += sizeof number;
+    }
+    return 1;
+}
+
+/* Whether a table may have so many floats and ints: not ints alone where floats are meant. */
+static int is_table(const Py_ssize_t *found, const char *types, int may_mix)
+{
+    return types != NULL || (found[0] && (may_mix || !found[1]));
+}
+
+/* Nested lists or tuples of doubles, of which `thing` has the type, the lengths, types as above, and those changed. */
+static int take_rows(const Argument *one, PyObject *given, Taken *taken)
+{
+    PyObject *const *parts = ((PyTupleObject *)one->thing)->ob_item;
+    const char *types = parts[2] == Py_None ? NULL : PyBytes_AS_STRING(parts[2]);
+    char *to = (char *)(taken->numbers + 1 + taken->count);
+    Py_ssize_t found[2] = {0, 0};
+    if ((PyObject *)Py_TYPE(given) != parts[0]) return 0;
+    if (!put_rows(given, parts[1], 0, &to, found, types, (double)one->high, parts[3])) return 0;
+    taken->count += found[0] + found[1];
+    return is_table(found, types, one->low != 0);
+}
+
 /* One argument: 'f' a float, 'i' an int in a range, 'l' a list or 't' a tuple of floats, 'b' bytes, 'a' another buffer,
- * 'o' this very object. */
+ * 'r' rows of doubles, 'o' this very object. */
 static int take(const Call *call, const Argument *one, PyObject *given, Taken *taken)
 {
     Py_ssize_t size;
@@ -149,7 +202,7 @@ static int take(const Call *call, const Argument *one, PyObject *given, Taken *t
         number = PyLong_AsLongLongAndOverflow(given, &overflow);
         return !overflow && number >= one->low && number <= one->high && put(call, (double)number, taken);
     case 'l':
-        if (!PyList_CheckExact(given) || is_changed(one, given)) return 0;
+        if (!PyList_CheckExact(given) || is_changed(one->thing, given)) return 0;
         size = PyList_GET_SIZE(given);
         items = ((PyListObject *)given)->ob_item;
         break;
@@ -162,6 +215,8 @@ static int take(const Call *call, const Argument *one, PyObject *given, Taken *t
         return take_bytes(one, given, taken);
     case 'a':
         return take_buffer(one, given, taken);
+    case 'r':
+        return take_rows(one, given, taken);
     default:
         return given == one->thing;
     }
@@ -486,38 +541,6 @@ __attribute__((visibility("default"))) PyObject *mgjit_floats(PyObject *list)
     return made;
 }
 
-/* Write the numbers of nested lists or tuples of these lengths; returns 0 if they are no such table.  `found` gets how
- * many floats and how many ints there are; `types`, if there are any, say which must be ints, and `limit` how large. */
-static int put_rows(PyObject *rows, PyObject *lengths, Py_ssize_t depth, char **to, Py_ssize_t *found,
-                    const char *types, double limit)
-{
-    PyObject *const *items;
-    if (PyList_CheckExact(rows)) items = ((PyListObject *)rows)->ob_item;
-    else if (PyTuple_CheckExact(rows)) items = ((PyTupleObject *)rows)->ob_item;
-    else return 0;
-    Py_ssize_t size = Py_SIZE(rows);
-    if (size != PyLong_AsSsize_t(PyTuple_GET_ITEM(lengths, depth))) return 0;
-    int is_last = depth + 1 == PyTuple_GET_SIZE(lengths);
-    for (Py_ssize_t k = 0; k < size; k++) {
-        if (!is_last) {
-            if (!put_rows(items[k], lengths, depth + 1, to, found, types, limit)) return 0;
-            continue;
-        }
-        int is_float = PyFloat_CheckExact(items[k]);
-        if (!is_float && !PyLong_CheckExact(items[k])) return 0;
-        double number = is_float ? PyFloat_AS_DOUBLE(items[k]) : PyLong_AsDouble(items[k]);
-        if (!is_float && number == -1.0 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return 0;
-        }
-        if (types != NULL && (is_float == types[found[0] + found[1]] || (!is_float && fabs(number) > limit))) return 0;
-        found[!is_float]++;
-        memcpy(*to, &number, sizeof number);
-        *to += sizeof number;
-    }
-    return 1;
-}
-
 /* The bytes of a table of `size` floats, or ints among them where these may be; None of anything else. */
 __attribute__((visibility("default"))) PyObject *mgjit_table(PyObject *given)
 {
@@ -532,8 +555,7 @@ __attribute__((visibility("default"))) PyObject *mgjit_table(PyObject *given)
     PyObject *made = PyBytes_FromStringAndSize(NULL, size * (Py_ssize_t)sizeof(double));
     if (made == NULL) return NULL;
     char *to = PyBytes_AS_STRING(made);
-    int is_table = put_rows(rows, lengths, 0, &to, found, types, limit);
-    if (is_table && found[0] && (may_mix || types != NULL || !found[1])) return made;
+    if (put_rows(rows, lengths, 0, &to, found, types, limit, NULL) && is_table(found, types, may_mix)) return made;
     Py_DECREF(made);
     Py_RETURN_NONE;
 }

@@ -9,4 +9,5 @@
    `running.py`: in which others; `purse.py`: what tries may cost), and `step.py` tries it: a call that cannot be made
    exactly as Python would make it is undone.
 5. `load.py` runs a script with it, and `hook.py` modules that are imported.
+6. `remembered.py` keeps for the next run what became of each section.
 """

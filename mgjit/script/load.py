@@ -18,8 +18,9 @@ from types import CodeType, TracebackType
 
 from .hook import Hook
 from .purse import PURSE
+from .remembered import Remembered
 from .rewrite import rewritten
-from .section import sections_of
+from .section import Watching, sections_of
 from .start import MODULE, started
 
 TYPE_CHECKING = False
@@ -60,12 +61,16 @@ def run_script(
                 "would get those of its folder. Rename them."
             )
         else:
+            if lines is None and not Watching.is_eager:
+                report.remembered = Remembered()
             Hook(start.folder, lines, report, target if kind == MODULE else None).install()
             if code is not None and start.source is not None:
                 code = prepared(code, start.source, namespace, lines, report)
         if hasattr(gc, "freeze"):  # what mgjit has loaded would make each collection of cycles slower
             gc.freeze()
             atexit.register(_let_go, report)  # after all that the script registers
+        if report.remembered is not None:
+            atexit.register(report.remembered.note)
         if code is None:
             import runpy
 
@@ -130,6 +135,8 @@ def prepared(
     if made is None:
         return code
     sections = sections_of(made.steps, namespace)
+    if report.remembered is not None and sections:
+        report.remembered.apply(source, sections)
     report.add(made.notes, sections)
     return made.with_sections(sections)
 

@@ -18,7 +18,7 @@ class Purse:
     """Processor seconds of the thread, on which it makes no difference whether the machine is busy.
 
     Attributes:
-        spent, saved: seconds so far.
+        spent, saved: seconds so far. trusted: what may be spent because earlier runs have saved more.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Purse:
     def start(self) -> None:
         """The program begins now."""
         self._began = thread_time()
-        self.spent = self.saved = 0.0
+        self.spent = self.saved = self.trusted = 0.0
 
     def left(self, to_come: float = 0.0) -> float:
         """How much may still be spent; less than 0.0 if it has been too much.
@@ -36,7 +36,7 @@ class Purse:
             to_come: seconds that plain Python would go on, as far as that is known.
         """
         plainly = max(0.0, thread_time() - self._began - self.spent + self.saved)
-        return _FLAT + _SHARE * (plainly + to_come) + self.saved - self.spent
+        return _FLAT + _SHARE * (plainly + to_come) + self.trusted + self.saved - self.spent
 
     def note(self, seconds: float) -> None:
         """Note what was saved, or spent, if it is less than 0.0."""

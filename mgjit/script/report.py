@@ -9,6 +9,7 @@ from .records import field, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .remembered import Remembered
     from .rewrite import Note
     from .section import Section
 
@@ -22,11 +23,13 @@ class Report:
 
     Attributes:
         notes: on each loop. sections: the parts that may be steps. defects: where this package has failed.
+        remembered: what earlier runs have found out; None where that is left alone.
     """
 
     notes: list[Note] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     defects: list[str] = field(default_factory=list)
+    remembered: Remembered | None = None
 
     def add(self, notes: Sequence[Note], sections: Sequence[Section]) -> None:
         """Add what was found in a module."""

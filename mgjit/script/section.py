@@ -11,9 +11,12 @@
 4. While a step is tried (`Trying`), iterations ask for the result of a compiled call.  There is none until the code is
    built, and where a call has to be made in Python; then the iteration is timed.  Until there is code, so many
    iterations go by without asking that this takes little.
-5. It is given up for good (`Off`) when three traces have come to nothing, when it is slower than Python, has to be
+5. Compiled calls are timed in windows (`_judge`).  After some windows that were worth it, most calls go by without a
+   clock.  While quick calls by the C extension are being built, without which calls would lose, iterations are Python.
+6. It is given up for good (`Off`) when three traces have come to nothing, when it is slower than Python, has to be
    undone again and again, or when the purse is empty.  Then the loop runs as it stands from its next beginning on.
-6. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`).
+7. What earlier runs have found out comes first (remembered.py): a step that paid is tried in the first iteration.
+8. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`).
 
 Nothing of the rest of mgjit is imported before a step is tried.
 """
@@ -23,12 +26,12 @@ from __future__ import annotations
 import gc
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from time import thread_time
 
 from .counted import Counted
 from .purse import PURSE
-from .running import around, comes_last, is_inert, running
+from .running import around, comes_last, inert, is_inert, running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +41,13 @@ if TYPE_CHECKING:
     from .step import OutlinedStep
 
 #: What a try costs, if it fails: seconds for loading mgjit, and for a trace in iterations.
-_LOADING, _TRACE = 0.17, 10.0
+LOADING, _TRACE = 0.17, 10.0
 #: What is to come has to be worth so many times that.
 _GAIN = 3.0
 #: An outer loop is tried if its iterations take at most so many seconds, and there are at least so many.
 _SHORT, _MANY = 0.3, 20
+#: The part of what an earlier run has shown to be saved that may be spent before it is.
+_TRUSTED = 0.5
 #: So many seconds of iterations tell how long one takes: the first ones take longer.
 _WATCHED = 0.05
 #: Iterations that are shorter than this gain nothing, since a compiled call takes half of it; so many show it.
@@ -52,8 +57,14 @@ _WORTH = 0.75
 #: A step is given up where half of so many calls take longer; after so many that were plain Python; that were undone;
 #: and after so many traces that came to nothing.
 _SLOW, _PLAIN, _UNDONE, FRUITLESS = 20, 64, 4, 3
+#: So many traces that wait for a call like theirs show that hardly any iteration is like another one.
+_SCATTERED = 3
 #: So many calls are not judged one by one; all together may lose so many seconds more than they have saved since.
 _FIRST_CALLS, _LOST = 1000, 0.1
+#: After so many windows in a row that were worth it, further calls are not measured: so many more each time, at most.
+_SURE_WINDOWS, _UNMEASURED, _MOST_UNMEASURED = 3, 20, 2000
+#: While quick calls are being built, and the others are not worth it, so many seconds of iterations run as Python.
+_UNTIL_QUICK = 0.02
 #: The part of the time of iterations that questions without a result may take, while there is no code.
 _ASKING, _MOST_UNASKED = 0.01, 1000
 #: Questions without a result, that compiled calls have not made up for, may take so many seconds, and such a part.
@@ -83,12 +94,16 @@ class Section(Counted):
         outer, inner: those around it and in it, in the same function. within: those in it, of other functions.
         frame: the identities of the frame of its function, and of the code.
         each: processor seconds of the last compiled calls, on average; 0.0 before there are some.
+        tracing: processor seconds of attempts that have made traces.
+        expected, worth: iterations, and seconds that are saved, as an earlier run has found; 0.0 if nothing is known.
+        patience: seconds of iterations that come before a try, since as many were too few in an earlier run.
     """
 
     __slots__ = (
-        "allowed", "begun", "calls", "calls_to_come", "compiled", "each", "failures", "frame", "goes_on",
-        "inner", "is_inside", "is_plain", "lacks", "lengths", "lost", "namespace", "outer", "reason", "rounds", "slow",
-        "source", "start", "step", "trace_seconds", "vain", "within",
+        "allowed", "begun", "calls", "calls_to_come", "compiled", "each", "expected", "failures", "frame",
+        "gains", "goes_on", "inner", "is_inside", "is_plain", "judged", "lacks", "lengths", "lost", "namespace",
+        "outer", "patience", "reason", "rounds", "slow", "source", "start", "step", "trace_seconds", "traces",
+        "tracing", "unmeasured", "vain", "within", "worth",
     )  # fmt: skip
 
     #: Whether a step is to be tried now.
@@ -105,8 +120,12 @@ class Section(Counted):
         self.frame = (0, 0)
         self.compiled = self.allowed = self.begun = self.vain = self.trace_seconds = self.lost = self.each = 0.0
         self.calls_to_come = self.start = 0.0  # `start`: the iterations before this round
+        self.expected = self.worth = self.patience = self.tracing = 0.0
         self.rounds = 0  # how often its function has gone through it
         self.calls = self.slow = self.failures = 0
+        self.traces: Collection[int] = ()  # the threads in which something is traced
+        # Calls of this window, windows in a row that were worth it, and calls that may go by without a clock.
+        self.judged = self.gains = self.unmeasured = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
 
@@ -181,7 +200,7 @@ class Section(Counted):
         """`things[start:end:by]`, which the step gets; where taking it could be noticed, or fails, there is no step."""
         if type(things) in _LISTS and all(end is None or type(end) is int for end in ends) and ends[-1] != 0:
             return things[slice(*ends)]
-        self.lacks = True
+        self.lacks, self.unmeasured = True, 0
         return None
 
     def noted(self, value: Any) -> Any:
@@ -243,12 +262,13 @@ class Section(Counted):
         Args:
             to_come: how many iterations are to come; if that is not known, as many as there have been.
         """
-        loading = 0.0 if "mgjit.script.step" in sys.modules else _LOADING
+        loading = 0.0 if "mgjit.script.step" in sys.modules else LOADING
         cost, seconds = loading + _TRACE * self.iteration, to_come * self.iteration
         return _GAIN * cost <= seconds and cost <= PURSE.left(seconds)
 
     def _try(self, to_come: float) -> None:
         """Try a step from now on."""
+        PURSE.trusted += _TRUSTED * self.worth
         self.allowed, self.calls_to_come = max(0.0, PURSE.left(to_come * self.iteration)), to_come
         self.start = self.done
         self.let_go(0)
@@ -269,11 +289,12 @@ class Section(Counted):
     def to_come(self) -> float:
         """How many iterations are expected: those that are known, as many as there have been, or as others tell."""
         found, done = self.left_to_do(), self.total()
+        expected = self.expected - done - self.calls
         for one in around(self):
             left = one.left_to_do() if one.done and one.source.function != self.source.function else -1.0
             if left >= 0.0:
-                return max(found, done * left / one.total())
-        return found if found >= 0.0 else done
+                return max(found, done * left / one.total(), expected)
+        return max(found if found >= 0.0 else done, expected)
 
 
 class Watching(Section):
@@ -296,7 +317,9 @@ class Watching(Section):
         return False
 
     def _is_to_be_tried(self) -> bool:
-        if not self.done or (self.done * self.iteration < _WATCHED and not self.is_eager):
+        if self.worth:
+            return not any(type(one) is Trying and one.calls for one in around(self))
+        if not self.done or (self.done * self.iteration < max(_WATCHED, self.patience) and not self.is_eager):
             return False
         if self._is_behind() or not self._is_sensible() or self._is_tiny():
             return False
@@ -356,10 +379,11 @@ class WatchingValue(Section):
         """Whether a step is to be tried now."""
         if is_inert():
             return False
-        is_known = self.done and (self.done * self.iteration > _WATCHED or Watching.is_eager)
+        watched = max(_WATCHED, self.patience)
+        is_known = self.done and (self.done * self.iteration > watched or Watching.is_eager)
         is_wanted = is_known and not self._is_behind() and not self._is_tiny()
-        if is_wanted and (Watching.is_eager or self._pays(self.done)):
-            self._try(self.done)
+        if self.worth or (is_wanted and (Watching.is_eager or self._pays(self.done))):
+            self._try(max(self.done, self.expected))
             return True
         self.mark = thread_time()
         return False
@@ -404,6 +428,20 @@ class Trying(Section):
             self.step.note_plain(seconds, found)
 
     def called(self, *arguments: Any) -> Sequence[Any]:
+        if self.unmeasured and not (inert or self.traces):
+            self.unmeasured, self.is_inside = self.unmeasured - 1, True
+            assert self.step is not None
+            try:
+                found = self.step.attempt_again(arguments)
+            except Exception as error:
+                return self._failed(error)
+            if found is not self.step.nothing:
+                self.calls += 1
+                return (found,)
+            return self._without_result(self.step, self.step.seconds)
+        return self._measured(arguments)
+
+    def _measured(self, arguments: Sequence[Any]) -> Sequence[Any]:
         lacks, self.lacks = self.lacks, False
         if is_inert():
             return ()
@@ -420,29 +458,44 @@ class Trying(Section):
             PURSE.note(started - thread_time())
             return self._failed(error)
         seconds = thread_time() - started
-        if step.has_traced:
-            if not self.trace_seconds:
-                _leave_out()  # it has loaded more
-            self.trace_seconds = seconds
         if found is step.nothing:
-            PURSE.note(-seconds)
-            self.is_inside, self.is_plain, self.asked = False, True, True
-            self.begun = thread_time()
-            self._was_plain(step, seconds)
-            return ()
+            return self._without_result(step, seconds)
         self.is_inside = not self.source.is_value
-        self.calls += 1
+        self.calls, self.judged = self.calls + 1, self.judged + 1
         self.compiled += seconds
         PURSE.note(self.iteration - seconds)
         self.vain = max(0.0, self.vain - max(0.0, self.iteration - seconds))
         self.slow += seconds > _WORTH * self.iteration
-        if self.calls % _SLOW == 0:
+        if self.judged == _SLOW:
             self._judge()
         return (found,)
 
+    def _without_result(self, step: OutlinedStep, seconds: float) -> Sequence[Any]:
+        """After an attempt that has taken so long: the iteration runs as Python."""
+        if step.has_traced:
+            if not self.trace_seconds:
+                _leave_out()  # it has loaded more
+            self.trace_seconds = seconds
+            self.tracing += seconds
+        PURSE.note(-seconds)
+        self._goes_plain(True)
+        self._was_plain(step, seconds)
+        return ()
+
+    def _goes_plain(self, is_asked: bool) -> None:
+        """Python makes iterations from now on, the first of them after a question, or not."""
+        self.is_inside, self.is_plain, self.asked, self.unmeasured = False, True, is_asked, 0
+        self.begun = thread_time()
+
     def _allowed(self) -> float:
         """The seconds that an attempt may take, as far as that can be helped."""
-        return math.inf if Watching.is_eager else PURSE.left(self._still_to_come())
+        if Watching.is_eager:
+            return math.inf
+        return 0.0 if self.is_scattered() else PURSE.left(self._still_to_come())
+
+    def is_scattered(self) -> bool:
+        """Whether there have been some traces, each for another kind of iteration, and no call has used one."""
+        return not self.calls and self.step is not None and self.step.waiting >= _SCATTERED
 
     def _still_to_come(self) -> float:
         """The seconds that Python would take for what is still to come, as far as it was known."""
@@ -451,16 +504,18 @@ class Trying(Section):
     def _made(self) -> OutlinedStep:
         """The step, which is compiled now, as Python."""
         started, is_loaded = thread_time(), "mgjit.script.step" in sys.modules
+        from ..engine.progress import tracing_threads
         from .step import made
 
         if not is_loaded:
             _leave_out()
         self.step = made(self.source, self.namespace, self.allowed, self.calls_to_come)
-        PURSE.note(-min(thread_time() - started, _LOADING))  # it may take longer where much else runs, as all does
+        self.traces = tracing_threads
+        PURSE.note(-min(thread_time() - started, LOADING))  # it may take longer where much else runs, as all does
         return self.step
 
     def _judge(self) -> None:
-        """Give up where compiled calls are not worth it.
+        """After a window of measured calls: give up where they are not worth it.
 
         The first ones take longer: until better code is there and C makes them.  Some take very long, such as those
         that are compared with plain Python, or are interrupted where other processes use the machine: so what counts is
@@ -468,12 +523,23 @@ class Trying(Section):
         takes counts as well.
         """
         assert self.step is not None
+        each, slow = self.compiled / _SLOW, self.slow
+        self.each, self.slow, self.judged, self.compiled = each, 0, 0, 0.0
+        lost = _SLOW * (each - self.iteration)
+        self.gains = self.gains + 1 if each <= _WORTH * self.iteration else 0
+        if self.gains >= _SURE_WINDOWS and not self.source.is_value:
+            self.unmeasured = min(_MOST_UNMEASURED, _UNMEASURED * (self.gains - _SURE_WINDOWS + 1))
+            PURSE.note(self.unmeasured * (self.iteration - each))
+        elif lost > 0.0 and self.calls <= _FIRST_CALLS and self.step.gets_quicker():
+            self._goes_plain(False)
+            self._release()
+            self.let_go(min(_MOST_UNASKED, int(_UNTIL_QUICK / max(self.iteration, 1e-9))))
+            return
         is_first = self.calls == _SLOW  # which load code, and generate functions
-        self.lost = 0.0 if is_first else max(0.0, self.lost + self.compiled - _SLOW * self.iteration)
-        is_slow = self.slow > _SLOW // 2 and self.calls > _FIRST_CALLS and not self.step.may_be_quicker()
+        self.lost = 0.0 if is_first else max(0.0, self.lost + lost)
+        is_slow = slow > _SLOW // 2 and self.calls > _FIRST_CALLS and not self.step.may_be_quicker()
         if is_slow or self.lost > _LOST:
             self.end("compiled calls took longer than Python")
-        self.each, self.slow, self.compiled = self.compiled / _SLOW, 0, 0.0
 
     def _failed(self, error: Exception) -> Sequence[Any]:
         """After an exception, which has changed nothing."""

@@ -195,6 +195,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
         self._numbers_only, self._leaving = numbers_only, leaving
         self.undone = self.fruitless = 0  # calls, and traces that have led to no kernel
         self.has_traced = False  # whether the last attempt has made a trace
+        self.seconds = 0.0  # of the last one on the general path that Python has to make
         self._left_out, self._allowed = 0, 0.0
         self._waiting: Hashable = None  # the structure of the call that Python is making, which waits for its kernel
         self._has_stops = False
@@ -227,16 +228,34 @@ class OutlinedStep(CompiledStep[Any, Any]):
         Raises:
             Exception: it cannot be made; nothing has changed.
         """
-        self._allowed, self.has_traced = allowed, False
+        self._allowed = allowed
+        found = self.attempt_again(arguments)
+        if found is not NOTHING and iteration > _LONG and len(self._kernels) >= max(1, 2 * self._left_out):
+            self._left_out = len(self._kernels)
+            leave_out()
+        return found
+
+    def attempt_again(self, arguments: Sequence[Any]) -> Any:
+        """As `attempt`, where nobody measures it; if Python has to make the call, `seconds` is what that has taken."""
+        self.has_traced = False
         found = self(*arguments)
         if found is NOTHING:
             return NOTHING
-        if iteration > _LONG and len(self._kernels) >= max(1, 2 * self._left_out):
-            self._left_out = len(self._kernels)
-            leave_out()
         if found is UNDONE:
+            self.seconds = 0.0
             return self._was_plain(Undone())
         return found[:-1]
+
+    def gets_quicker(self) -> bool:
+        """Whether calls are going to be quicker than they are, by an extension, which this asks for."""
+        kernel, extension = self._kernels.last, vectorcall.extension
+        if kernel is None or not (kernel.awaits_c and extension.is_possible):
+            return False
+        if extension.is_ready():
+            kernel.fast_calls.clear()  # the next call makes another one
+            kernel.awaits_c = False
+            self._forget_call()
+        return True
 
     def _call(self, *arguments: Any, **named: Any) -> Any:
         """The general path of a call; returns the results and the number that says whether Python may have raised."""
@@ -249,12 +268,14 @@ class OutlinedStep(CompiledStep[Any, Any]):
         kernels, maker = self._kernels, self._kernels.maker
         assert isinstance(maker, OutlinedMaker)
         runs, known = maker.runs, len(kernels) + kernels.waiting
-        maker.deadline = thread_time() + self._allowed
+        started = thread_time()
+        maker.deadline = started + self._allowed
         try:
             return self._turn.run(self._perform, "step", arguments, {})
         except PlainCall as plain:
             self.has_traced, more = maker.runs > runs, len(kernels) + kernels.waiting - known
             self.fruitless += more < 0 or (self.has_traced and not more)
+            self.seconds = thread_time() - started
             return self._was_plain(plain)
 
     def _was_plain(self, reason: PlainCall) -> Any:

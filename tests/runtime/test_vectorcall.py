@@ -9,6 +9,7 @@ import struct
 import sys
 import threading
 import time
+import warnings
 import weakref
 from array import array
 from typing import Any
@@ -98,6 +99,31 @@ def test_03_what_it_does_not_take() -> None:
     with pytest.raises(TypeError):
         step("2.0", 1, [1.0, 2.0])
     assert step(2.0, 3, [0.0, 4.0]) == 7.0
+
+
+def test_03_tables_and_ints() -> None:
+    """Nested lists, ints, and both among each other; what has another type or length, or is assigned to, goes on."""
+    w = [0.5, -0.25]
+
+    def plain(rows: Any, bits: Any, target: Any) -> Any:
+        total = sum(sum(a * b for a, b in zip(row, w)) for row in rows) - sum(target)
+        w[0] -= 0.125 * total * bits[0]
+        w[1] -= 0.125 * total * bits[1]
+        return total
+
+    rows, more, bits, target = [[0.5, 1.0], [2.0, -1.0]], [[1, 0.25], [0.75, 2]], [1, 0], [0.5, 0.25]
+    calls = [
+        (rows, bits, target), (more, [1, 1], [0.25, 1]), ([[1, 2], [3, 4]], [0, 1], target), (rows, bits, [1, 2]),
+        (rows, [1.0, 0.0], target), (rows, [True, 0], target), (rows, (1, 0), target),
+        ([[0.5, 1.0, 2.0], [2.0, -1.0]], bits, target), ([[0.5, 1.0], w], bits, target), (rows, bits, target),
+    ]  # fmt: skip
+    step = compiled(plain, *calls[0])
+    w[:] = [0.5, -0.25]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [(step(*arguments), *w) for arguments in calls * 3]
+    w[:] = [0.5, -0.25]
+    assert found == [(plain(*arguments), *w) for arguments in calls * 3]
 
 
 @pytest.mark.parametrize("size", [3, 33, 1023])

@@ -98,6 +98,7 @@ class NumbersNode(Node):
         type: of its numbers; numpy's float64 where that is the type of the first.
         may_mix: whether ints may be among floats, and then are floats.
         whole: the positions of ints that the step sees as such. mixed: those of ints that it sees as floats.
+        types: for each number, 1 if it must be an int and 0 if it must be a float; None where only floats are seen.
     """
 
     def __init__(
@@ -115,7 +116,8 @@ class NumbersNode(Node):
             self._size *= length
         self.whole, self.mixed = frozenset(whole), frozenset(mixed)
         self.may_mix = self.is_plain and not self.whole and not is_record(kinds[-1], self._size)
-        self._types = bytes([k in self.whole for k in range(self._size)]) if whole else None
+        is_typed = self.integer or bool(whole)
+        self.types = bytes([self.integer or k in self.whole for k in range(self._size)]) if is_typed else None
         if whole:
             self.key = (*self.key, tuple(sorted(whole)))
         self._format = struct.Struct(f"{self._size}{precision.format}")
@@ -142,7 +144,7 @@ class NumbersNode(Node):
         """
         extension = in_c.extension
         if extension is not None and extension.table is not None and self._is_double:
-            form = self.kinds[0], self.shape, self._size, self.may_mix, self._types, self.limit
+            form = self.kinds[0], self.shape, self._size, self.may_mix, self.types, self.limit
             found = extension.table((argument, *form))
             if found is not None:
                 return found  # type: ignore[no-any-return]
@@ -167,7 +169,7 @@ class NumbersNode(Node):
         except TypeError:
             return None
         if self.whole:
-            are_alike = all(type(x) is (float, int)[w] for x, w in zip(flat, self._types or ()))
+            are_alike = all(type(x) is (float, int)[w] for x, w in zip(flat, self.types or ()))
             return flat if are_alike and is_exact([flat[k] for k in self.whole], limit or self.limit) else None
         if not self.integer:
             return flat if self.are_floats(flat) else None
