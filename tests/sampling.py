@@ -47,14 +47,19 @@ def _mark_long_of_table(cases: list[Any], choice: dict[str, Any]) -> None:
         if "one_of" in choice:
             is_new = place % choice["one_of"] == 0
         else:
-            shown = set(_shown(case.callspec.indices, bool(choice.get("pairs"))))
+            shown = set(_shown(case.callspec.params, bool(choice.get("pairs"))))
             is_new = not shown <= seen
             seen |= shown
         if not is_new:
             case.add_marker("long")
 
 
-def _shown(indices: dict[str, int], pairs: bool) -> Iterator[Hashable]:
+def _shown(parameters: dict[str, Any], pairs: bool) -> Iterator[Hashable]:
     """What a case shows: the values of its parameters, or the pairs of them."""
-    values = sorted(indices.items())
+    values = [(name, value if _is_plain(value) else id(value)) for name, value in sorted(parameters.items())]
     return combinations(values, 2) if pairs and len(values) > 1 else iter(values)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether equal values are the same one of a table; others are so if they are one object."""
+    return isinstance(value, (str, int, float, tuple)) and all(map(_is_plain, value if type(value) is tuple else ()))

@@ -16,7 +16,7 @@ class Item:
 
     def __init__(self, choice: dict[str, Any], **indices: int) -> None:
         self.nodeid = f"tests/test_a.py::test[{'-'.join(map(str, indices.values()))}]"
-        self.callspec = SimpleNamespace(indices=indices)
+        self.callspec = SimpleNamespace(params=indices)
         self.markers = {"sampled": pytest.mark.sampled(**choice).mark}
 
     def get_closest_marker(self, name: str) -> Any:
@@ -35,8 +35,8 @@ def sample_of(choice: dict[str, Any], *lengths: int) -> tuple[list[Any], list[An
 
 def test_each_value_is_in_the_sample() -> None:
     sample, items = sample_of({}, 6, 5)
-    assert {item.callspec.indices["a"] for item in sample} == set(range(6))
-    assert {item.callspec.indices["b"] for item in sample} == set(range(5))
+    assert {item.callspec.params["a"] for item in sample} == set(range(6))
+    assert {item.callspec.params["b"] for item in sample} == set(range(5))
     assert len(sample) <= len(items) / 2
 
 
@@ -44,7 +44,7 @@ def test_each_pair_is_in_the_sample() -> None:
     sample, items = sample_of({"pairs": True}, 4, 4, 4)
 
     def pairs(of: list[Any]) -> set[Any]:
-        return {pair for item in of for pair in combinations(sorted(item.callspec.indices.items()), 2)}
+        return {pair for item in of for pair in combinations(sorted(item.callspec.params.items()), 2)}
 
     assert pairs(sample) == pairs(items)
     assert len(sample) <= len(items) * 2 / 3
