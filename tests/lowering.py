@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import struct
 from array import array as packed_array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mgjit.compiler.codegen.layout import Layout
@@ -96,20 +96,43 @@ class Example:
         """
         self.grads = grads
         assert not until or until in STAGES, until
+        work = self._lifted(rolled, growing, processor, grads, separate)
+        for one in () if until == "lift" else PASSES:
+            if one.name != "layout" or laid_out:
+                work.run(one)
+            if one.name == until:
+                break
+        assert not laid_out or work.memory.layouts
+        return self._result(work)
+
+    def after_each_pass(self, rolled: bool) -> Iterator[tuple[str, Program]]:
+        """The Programs that `lower` makes until one pass after the other, each made of the one before."""
+        self.grads = True
+        work = self._lifted(rolled)
+        yield "lift", self._result(work)
+        for one in PASSES:
+            if one.name != "layout":
+                work.run(one)
+            yield one.name, self._result(work)
+
+    def _lifted(
+        self,
+        rolled: bool,
+        growing: bool = True,
+        processor: Processor | None = WIDE,
+        grads: bool = True,
+        separate: bool = False,
+    ) -> Work:
         if rolled and growing:
             trace, reached, forest = roll_growing(self.trace, self.reach)
         else:
             trace, reached = self.trace, self.reach
             forest = roll(trace, reached.marks) if rolled else list(range(len(trace)))
         folded = Folded(trace, self.regions, reached, forest)
-        work = Work(*folded.lifted(), processor, grads, separate, folded)
-        for one in () if until == "lift" else PASSES:
-            if one.name != "layout" or laid_out:
-                work.run(one)
-            if one.name == until:
-                break
+        return Work(*folded.lifted(), processor, grads, separate, folded)
+
+    def _result(self, work: Work) -> Program:
         self.memory = work.memory
-        assert not laid_out or self.memory.layouts
         verify(work.program)
         return work.program
 
