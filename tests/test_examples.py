@@ -32,9 +32,11 @@ PRINTED = {
 WRITTEN = {"ensemble": "sweep.svg", "moons": "moons.svg", "report": "step.html"}
 #: Further models that a script can train.
 MODELS = [
-    ("images", "lenet"), ("names", "lstm"), ("names", "transformer"),
+    ("names", "lstm"),
     pytest.param("names", "rnn", marks=pytest.mark.long),
-]  # fmt: skip
+    pytest.param("names", "transformer", marks=pytest.mark.long),
+    pytest.param("images", "lenet", marks=pytest.mark.long),
+]
 #: Those that do not count steps in `STEPS`, and are short anyway.
 UNCOUNTED = {"adam", "xor"}
 

@@ -107,12 +107,12 @@ def test_03_where_the_order_does_not_matter() -> None:
 
 
 def test_04_close_to_any_order() -> None:
-    """Ten calls of the demo's step against a run with whatever order its sets have."""
+    """Calls of the demo's step against a run with whatever order its sets have."""
     mine, undecorated = moons([2, 16, 16, 1])
     theirs, plain = moons([2, 16, 16, 1])
     step = mgjit.compile(plain)
-    for k in range(10):
-        wanted = undecorated(*samples(12, k), 0.05)
-        found = step(*samples(12, k), 0.05)
+    for k in range(5):
+        wanted = undecorated(*samples(4, k), 0.05)
+        found = step(*samples(4, k), 0.05)
         assert found == wanted if k == 0 else found == pytest.approx(wanted, rel=1e-9)
     assert [p.data for p in theirs.parameters()] == pytest.approx([p.data for p in mine.parameters()], rel=1e-8)

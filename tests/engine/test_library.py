@@ -35,6 +35,7 @@ def test_01_total(name: str) -> None:
             assert got - got != 0.0 or math.isinf(x)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("options", [{}, {"compiler": "tcc"}, {"backend": "python"}, {"dtype": "float32"}], ids=str)
 def test_02_compiled(name: str, options: Any) -> None:

@@ -18,7 +18,7 @@ def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_01_as_plain_python() -> None:
     """What is read, changed, kept and returned, with types and identities."""
-    wrong = {seed: arguments.fails(seed, backend="python", verify="never") for seed in range(60)}
+    wrong = {seed: arguments.fails(seed, backend="python", verify="never") for seed in range(30)}
     assert {seed: reason for seed, reason in wrong.items() if reason} == {}
 
 

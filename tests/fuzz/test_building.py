@@ -20,6 +20,6 @@ def goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_01_as_plain_python() -> None:
     """Numbers, types, and which names mean one object; some programs are compiled."""
     counts = Counter[str]()
-    wrong = {seed: building.fails(seed, counts=counts, backend="python", verify="never") for seed in range(40)}
+    wrong = {seed: building.fails(seed, counts=counts, backend="python", verify="never") for seed in range(24)}
     assert {seed: reason for seed, reason in wrong.items() if reason} == {}
-    assert counts["kernel"] >= 10
+    assert counts["kernel"] >= 6

@@ -23,10 +23,10 @@ def test_01_as_plain_python() -> None:
     """What sides draw, change, append, take from iterators and raise; some programs are compiled."""
     counts = Counter[str]()
     wrong = {
-        seed: conditions.fails(seed, calls=20, counts=counts, backend="python", verify="never") for seed in range(60)
+        seed: conditions.fails(seed, calls=20, counts=counts, backend="python", verify="never") for seed in range(30)
     }
     assert {seed: reason for seed, reason in wrong.items() if reason} == {}
-    assert counts["kernel"] >= 10
+    assert counts["kernel"] >= 5
 
 
 def test_02_what_is_not_looked_at_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,10 +30,10 @@ def test_01_the_numbers_of_the_undecorated_program(way: str, start: int, monkeyp
         shares.append(FAMILY in arguments[-1])
 
     monkeypatch.setattr(Kin, "note", noting)
-    found = {seed: hunt.failure(looking_program(seed), way) for seed in range(start, start + 6)}
+    found = {seed: hunt.failure(looking_program(seed), way) for seed in range(start, start + 4)}
     assert not any(found.values()), found
-    assert shares.count(True) >= 4, "hardly any lengths share code"
-    assert shares.count(False) >= 4, "all lengths share code"
+    assert shares.count(True) >= 3, "hardly any lengths share code"
+    assert shares.count(False) >= 3, "all lengths share code"
 
 
 def test_02_all_kinds_of_looks_are_written() -> None:

@@ -49,8 +49,7 @@ def assert_same(made: Example) -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(80))
-@pytest.mark.sampled(one_of=4)
+@pytest.mark.parametrize("seed", range(12))
 def test_random_programs_are_the_same_without_blocks(seed: int) -> None:
     step, arguments = random_program(seed)
     made = Example(step, *arguments)

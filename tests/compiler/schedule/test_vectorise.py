@@ -108,8 +108,8 @@ def test_02_counts(count: int, processor: Processor) -> None:
 
 @EVERY
 @pytest.mark.parametrize("room", [False, True], ids=["", "padded"])
-@pytest.mark.parametrize("shape", [(1, 3, 2), (3, 5, 4), (4, 13, 3), (9, 7, 2), (2, 16, 5), (17, 6, 2)])
-@pytest.mark.sampled(one_of=3)
+@pytest.mark.parametrize("shape", [(1, 3, 2), (4, 13, 3), (2, 16, 5), (17, 6, 2)])
+@pytest.mark.sampled
 def test_03_layers(shape: tuple[int, int, int], room: bool, processor: Processor) -> None:
     """Of all sizes, by rows and by columns, in both directions: the sums keep their order."""
     rows, columns, inputs = shape
@@ -281,11 +281,10 @@ def test_15_a_step(processor: Processor) -> None:
     made.check(program)
 
 
-@EVERY
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.sampled(one_of=3)
-def test_16_random_nests(seed: int, processor: Processor) -> None:
+@pytest.mark.parametrize("seed", range(16))
+def test_16_random_nests(seed: int) -> None:
     """Whatever they access, with and without room."""
+    processor = PROCESSORS[seed % len(PROCESSORS)]
     for made in (random_program(seed), random_program(seed, plain=True), random_chain(seed), random_choosing(seed)):
         same_bits(made, lambda program: (pad(program, processor.lanes), vectorise(program, processor)))
 
