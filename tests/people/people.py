@@ -10,21 +10,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib.util
-import io
 import os
 import re
-import sys
-import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest import mock
 
-from mgjit import errors
 from mgjit.kernels.registry import KERNELS
 from mgjit.step.leaving import Leaving
 from tests.traps.traps import PRELUDE as NAMES
+from tests.traps.traps import play
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "people.md"
 PRELUDE = NAMES[: NAMES.index("class Node")] + "import random\n\n"
@@ -70,62 +65,27 @@ def load() -> dict[str, list[Program]]:
 def became(program: Program, folder: Path) -> Became:
     """Run a program with the decorator and without it."""
     name = re.sub(r"\W+", "_", program.name)
-    wanted, error, _ = _played(program.code.replace("@mgjit.compile", "@undecorated"), folder, f"{name}_plain")
-    if error is not None:
-        return Became(f"undecorated, it ended with {error!r}", "", "")
+    wanted = play(program.code, folder, f"{name}_plain", False, PRELUDE)
+    if wanted.error is not None:
+        return Became(f"undecorated, it ended with {wanted.error!r}", "", "")
     before = set(KERNELS)
     with mock.patch.object(Leaving, "_is_weighed", False):  # a clock would decide
-        seen, error, warned = _played(program.code, folder, name)
+        got = play(program.code, folder, name, True, PRELUDE)
     steps = [kernels.stats for kernels in KERNELS if kernels not in before]
     compiled, plain = sum(stats.calls for stats in steps), sum(stats.plain_calls for stats in steps)
-    texts = [f"{one.category.__name__}: {one.message}" for one in warned]
+    texts = [f"{one.category.__name__}: {one.message}" for one in got.warned]
     calls = "plain" if not compiled else "compiled" if not plain else f"compiled, {plain} plain"
     reasons = [reason for stats in steps for reason in stats.plain_reasons]
     problem = ""
-    if error is not None:
-        problem = f"it was stopped by {error!r}"
-    elif seen != wanted:
-        problem = f"{seen} was seen, not {wanted}"
-    elif len(warned) > 1 or (plain > max(3, compiled) and not warned):
+    if got.error is not None:
+        problem = f"it was stopped by {got.error!r}"
+    elif (got.seen, got.printed) != (wanted.seen, wanted.printed):
+        problem = f"{got.seen} was seen, not {wanted.seen}"
+    elif len(got.warned) > 1 or (plain > max(3, compiled) and not got.warned):
         problem = f"the warnings were {texts}"
     elif any("Traced" in text or "defect" in text for text in texts):
         problem = f"the warning was {texts}"
     return Became(problem, calls, reasons[0].replace(str(folder), "") if reasons else "")
-
-
-def _played(code: str, folder: Path, name: str) -> tuple[list[str], BaseException | None, list[Any]]:
-    file = folder / f"{name}.py"
-    file.write_text(PRELUDE + code, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    seen: list[str] = []
-    module.check = lambda *things: seen.extend(map(_text, things))
-    module.undecorated = lambda function: function
-    sys.modules[name] = module
-    error, printed = None, io.StringIO()
-    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(printed):
-        warnings.simplefilter("always")
-        try:
-            spec.loader.exec_module(module)
-        except Exception as raised:
-            error = raised
-        finally:
-            del sys.modules[name]
-    module.__dict__.clear()
-    seen.append(printed.getvalue())
-    return seen, error, [one for one in warned if one.category.__module__ == errors.__name__]
-
-
-def _text(thing: Any) -> str:
-    """A text that is equal only for what is equal to the last bit."""
-    if isinstance(thing, dict):
-        return str([(name, _text(part)) for name, part in thing.items()])
-    if isinstance(thing, (list, tuple)):
-        return str([type(thing).__name__, *map(_text, thing)])
-    data = getattr(thing, "data", thing)
-    return float(data).hex() if isinstance(data, float) else f"{type(data).__name__} {data!r}"
 
 
 def document(folder: Path) -> str:

@@ -9,8 +9,6 @@ import pytest
 from mgjit.base.ffi import PYPY
 from tests.people.people import DOCUMENT, Program, became, load
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 PROGRAMS = [pytest.param(one, id=f"{chapter}: {one.name}") for chapter, programs in load().items() for one in programs]
 ROWS = [line.split(" | ", 1) for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
 

@@ -8,18 +8,18 @@ import pytest
 
 from tests.situations.play import situations, verdict
 
+_FOUND = [found for file in ("arguments.txt", "numbers.txt") for found in situations(file)]
+#: Each with both of `verify` and both back ends, in two cases.
 CASES = [
-    pytest.param(script, expected, id=name)
-    for file in ("arguments.txt", "numbers.txt")
-    for name, script, expected in situations(file)
+    pytest.param(script, expected, verify, ("c", "python")[(number + k) % 2], id=f"{name}, {verify}")
+    for number, (name, script, expected) in enumerate(_FOUND)
+    for k, verify in enumerate(("never", "always"))
 ]
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each situation is played in processes of its own")
-@pytest.mark.parametrize("backend", ["c", "python"])
-@pytest.mark.parametrize("verify", ["never", "always"])
-@pytest.mark.parametrize(("script", "expected"), CASES)
+@pytest.mark.parametrize(("script", "expected", "verify", "backend"), CASES)
 def test_01_as_in_plain_python(
     script: str, expected: str, verify: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

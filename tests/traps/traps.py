@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import re
 import sys
 import warnings
@@ -128,17 +130,18 @@ def load() -> dict[str, list[Trap]]:
 
 
 class Played(NamedTuple):
-    """What has become of a script: what it has checked, how it ended, and our warnings."""
+    """What has become of a script: what it has checked, how it ended, our warnings, and what it has printed."""
 
     seen: list[Any]
     error: BaseException | None
     warned: Sequence[warnings.WarningMessage]
+    printed: str
 
 
-def play(code: str, folder: Path, name: str, decorated: bool) -> Played:
+def play(code: str, folder: Path, name: str, decorated: bool, prelude: str = PRELUDE) -> Played:
     """Run a script as a module of this name."""
     file = folder / f"{name}.py"
-    file.write_text(PRELUDE + (code if decorated else code.replace("mgjit.compile", "undecorated")), encoding="utf-8")
+    file.write_text(prelude + (code if decorated else code.replace("mgjit.compile", "undecorated")), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
@@ -147,8 +150,8 @@ def play(code: str, folder: Path, name: str, decorated: bool) -> Played:
     module.check = lambda *things: seen.extend(map(_bits, things))
     module.undecorated = lambda function=None, **_: function if function is not None else lambda inner: inner
     sys.modules[name] = module
-    error = None
-    with warnings.catch_warnings(record=True) as warned:
+    error, printed = None, io.StringIO()
+    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(printed):
         warnings.simplefilter("always")
         try:
             spec.loader.exec_module(module)
@@ -156,7 +159,8 @@ def play(code: str, folder: Path, name: str, decorated: bool) -> Played:
             error = raised
         finally:
             del sys.modules[name]
-    return Played(seen, error, [w for w in warned if w.category.__module__ == errors.__name__])
+    ours = [one for one in warned if one.category.__module__ == errors.__name__]
+    return Played(seen, error, ours, printed.getvalue())
 
 
 def _bits(thing: Any) -> Any:
