@@ -19,6 +19,11 @@ from mgjit.compiler.toolchain import build, process
 
 #: Folders whose tests are about compilers, about what goes wrong with them, and about files: there, all of them run.
 ABOUT_COMPILERS = ("cache", "robustness", "toolchain", "torture")
+#: Folders and files whose tests are about the code that users get; for all others, any compiler is as good.
+ABOUT_CODE = (
+    "bench", "cli", "compiler", "export", "foreign", "fuzz", "report", "robustness", "torture", "verification",
+    "test_documents.py", "test_exactness.py",
+)  # fmt: skip
 
 
 class Compiled:

@@ -210,14 +210,17 @@ def nothing_traced_remains(request: pytest.FixtureRequest, little_to_collect: No
         pytest.fail(f"{request.node.name} has left behind: {remains.path_to(thing)}", pytrace=False)
 
 
-@pytest.fixture(scope="module")
-def quick_compiler() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def quick_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
     """tcc, where it is installed: for tests of what Python does around a step, any compiler is as good.
 
-    It takes 3 ms where gcc takes 70; that all of them give the same bits is what other tests are for.
+    It takes 3 ms where gcc takes 70; that all of them give the same bits is what other tests are for.  With
+    MGJIT_TEST_OPTIMISED=1, as CI sets it for one more run, it is the compiler that users have.
     """
+    first = request.path.relative_to(Path(__file__).parent).parts[0]
+    is_any = first not in compiled.ABOUT_CODE and not request.node.get_closest_marker("optimised")
     with pytest.MonkeyPatch.context() as patch:
-        if shutil.which("tcc"):
+        if is_any and shutil.which("tcc") and not os.environ.get("MGJIT_TEST_OPTIMISED"):
             patch.setenv("MGJIT_CC", "tcc")
         yield
 

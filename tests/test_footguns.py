@@ -34,7 +34,6 @@ from tests.traps.traps import DOCUMENT, Trap, document, fails, fails_by_default,
 
 pytestmark = [
     pytest.mark.keeps_traced,  # steps that let values of their trace escape
-    pytest.mark.usefixtures("quick_compiler"),
 ]
 
 PYPY = sys.implementation.name == "pypy"

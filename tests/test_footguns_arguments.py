@@ -25,8 +25,6 @@ from mgjit.errors import (
 )
 from tests.refusals import HERE, refused
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 
 @pytest.fixture
 def w() -> Value:

@@ -17,7 +17,6 @@ from tests.refusals import BACKENDS, bits, both
 
 pytestmark = [
     pytest.mark.keeps_traced,  # steps that let values of their trace escape
-    pytest.mark.usefixtures("quick_compiler"),
 ]
 
 RATE = 0.5

@@ -10,8 +10,6 @@ import pytest
 
 import mgjit
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 Make = Callable[[], tuple[Any, Callable[..., Any]]]
 
 

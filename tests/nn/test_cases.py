@@ -75,6 +75,7 @@ def test_every_backend_gives_the_bits_of_the_python_loops(
     assert by_step(name, 3, dtype, **options) == by_loops(name, 3, dtype, monkeypatch)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", ["Linear", "Conv1d of many channels", "MaxPool1d", "LSTM"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_look_at_a_layer_gives_the_bits_of_the_python_loops(
@@ -94,6 +95,7 @@ def test_a_look_at_a_layer_gives_the_bits_of_the_python_loops(
     assert compiled.stats.plain_calls == 0
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", ["Conv1d of many channels", "Conv2d strides", "GRU", "MultiheadAttention causal"])
 def test_the_best_compiler_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_step(name, 4, "float64") == by_loops(name, 4, "float64", monkeypatch)

@@ -24,7 +24,6 @@ from tests.runtime.quick import entered, use_extension
 
 pytestmark = [
     pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed"),
-    pytest.mark.usefixtures("quick_compiler"),
 ]
 
 BIG = 2**53

@@ -21,8 +21,6 @@ from mgjit.errors import ArgumentValueError, BackendWarning, ColumnError, IndexR
 from mgjit.runtime import loop
 from tests.refusals import bits
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "python"])
 
 

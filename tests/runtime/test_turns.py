@@ -18,7 +18,6 @@ from tests.fuzz.oracle import bits
 
 pytestmark = [
     pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed"),
-    pytest.mark.usefixtures("quick_compiler"),
 ]
 
 

@@ -79,6 +79,7 @@ def test_a_step_gives_the_bits_of_the_python_loops(name: str, dtype: str, disabl
     assert_step_gives(CASES[name], given, dtype, expected, _BACKENDS[number % len(_BACKENDS)])
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", ["softmax", "matmul", "max", "einsum three", "prod", "var"])
 def test_a_step_compiled_by_the_best_compiler_gives_the_same_bits(name: str, disabled: Any) -> None:
     given = operands(CASES[name], 4)

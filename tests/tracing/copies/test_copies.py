@@ -16,8 +16,6 @@ from mgjit.runtime import fastcall
 from mgjit.tracing.copies.copies import Copied, Copies
 from mgjit.tracing.surroundings.places import Entry
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 COMPILED = pytest.mark.skipif(compilers.find() is None, reason="no C compiler is installed")
 
 

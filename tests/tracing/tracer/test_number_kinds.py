@@ -10,8 +10,6 @@ import pytest
 
 import mgjit
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 
 @pytest.mark.parametrize("change", ["box.a = box.a * 0.5", "box.a += 1", "box.a = x", "box.a = -box.a", "pass"])
 @pytest.mark.parametrize(("first", "later"), [(0.5, 3), (3, 0.5), (2, 0.25)])
