@@ -18,6 +18,7 @@ import threading
 import warnings
 from collections.abc import Hashable, Sequence
 from time import thread_time
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from ..base import settings
@@ -116,6 +117,11 @@ class CompiledStep(Leaving[P, R]):
             Leaving.are_unbegun = True
             step._let_others_mark()
         return step  # type: ignore[no-any-return]
+
+    @property
+    def __code__(self) -> CodeType:
+        """The code of the function, at which a debugger stops: `break train_step`."""
+        return inspect.unwrap(getattr(self._function, "__func__", self._function)).__code__  # type: ignore[no-any-return]
 
     def clear(self) -> None:
         """Forget all kernels and counts; parameters keep their values."""
