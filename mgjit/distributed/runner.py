@@ -20,7 +20,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..base import settings
-from ..errors import ColumnError, SeparationError, user_location
+from ..errors import ArgumentError, ColumnError, MgjitError, SeparationError, user_location
 from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
 from ..step.inside import Inside
@@ -82,7 +82,7 @@ class BatchRunner:
 
     def _fitting(self, arguments: tuple[Any, ...], columns: Columns) -> Kernel:
         while True:
-            kernel = self._inside.fitting_phases("data_parallel", arguments)
+            kernel = self._traced(arguments)
             if kernel in self._sums:
                 return kernel
             try:
@@ -93,6 +93,17 @@ class BatchRunner:
                 return kernel
             except Moved:
                 self._kernels.forget(kernel)
+
+    def _traced(self, arguments: tuple[Any, ...]) -> Kernel:
+        try:
+            return self._inside.fitting_phases("data_parallel", arguments)
+        except TypeError as error:
+            if isinstance(error, MgjitError):
+                raise
+            raise ArgumentError(
+                f"{self._location()}: {error}. data_parallel takes a step for one row, and makes one for a batch of "
+                f"it; {self._inside.name} was called with a row."
+            ) from error
 
     def _adopt(self, kernel: Kernel, columns: Columns) -> None:
         """Look at a new kernel, and move its parameters into its memory."""

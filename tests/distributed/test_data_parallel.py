@@ -251,6 +251,12 @@ def test_what_cannot_be_separated_is_refused(body: Callable[..., Any], reason: s
     assert "test_data_parallel.py" in str(caught.value)
 
 
+def test_a_step_for_a_batch_is_refused() -> None:
+    step = data_parallel(lambda xs, ys: sum(x * y for x, y in zip(xs, ys)))
+    with pytest.raises(errors.ArgumentError, match=r"not iterable\. data_parallel takes a step for one row"):
+        step([1.0, 2.0], [3.0, 4.0])
+
+
 def test_a_learning_rate_for_each_row_is_refused() -> None:
     def body(model: Any, x: Any, lr: Any) -> None:
         _loss(model, x)
