@@ -86,6 +86,15 @@ class Stats:
     sharing: dict[str, str] = field(default_factory=dict)
     units: dict[str, tuple[Stats, Stats]] = field(default_factory=dict, repr=False)
 
+    def __str__(self) -> str:
+        told = [
+            f"{self.calls:,} compiled calls, {self.waiting_calls:,} plain ones before their code was there, "
+            f"{self.plain_calls:,} plain ones for another reason",
+            *self.plain_reasons,
+            *(f"traced again: {reason}" for reason in self.retraces),
+        ]
+        return "\n".join([*told, self.table()] if self.members else told)
+
     @property
     def all_calls(self) -> int:
         """All calls and rows, compiled or plain, until the step is given up; also those that an exception has ended."""

@@ -94,3 +94,13 @@ def test_a_loop() -> None:
     step = mgjit.compile(lambda x: 2.0 * x)
     step.loop([1.0, 2.0, 3.0])
     assert step.stats.last.made_by == "kernel"
+
+
+def test_printed_stats_say_how_calls_were_made() -> None:
+    step = mgjit.compile(lambda xs: 2.0 * sum(xs))
+    step([1.0])
+    step([1.0, 2.0])
+    told = str(step.stats)
+    assert told.startswith("2 compiled calls, 0 plain ones before their code was there, 0 plain ones for another")
+    assert "\ntraced again: xs was " in told
+    assert told.endswith(step.stats.table())
