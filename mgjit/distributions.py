@@ -27,7 +27,7 @@ class Categorical:
         self.logits: Tensor = given - T.logsumexp(given, -1, keepdims=True) if probs is None else T.log(self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Whole numbers that are drawn, of the shape `sample_shape` and that of the probabilities before their axis."""
+        """Draw classes, as whole numbers; of the shape `sample_shape` + `probs.shape[:-1]`."""
         shape, classes = self.probs.shape[:-1], self.probs.shape[-1]
         rows = self.probs.detach().reshape(-1, classes)
         found = T.multinomial(rows, math.prod(sample_shape), replacement=True)

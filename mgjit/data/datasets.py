@@ -82,8 +82,9 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     """Parts of a dataset, whose samples are drawn at random.
 
     Args:
-        lengths: how many samples each part has; or which share of all, of which the first parts get what is left over.
-        generator: a `random.Random`; otherwise that of the module `random`.
+        lengths: how many samples each part has; or its share of all samples. The first parts get what rounding leaves
+            over.
+        generator: a `random.Random` to draw from, instead of the module `random`.
 
     Raises:
         ArgumentValueError: the lengths do not add up.

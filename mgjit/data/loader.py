@@ -24,10 +24,10 @@ class DataLoader:
         dataset: anything with `len(dataset)` and `dataset[k]`, or something to be iterated over.
         batch_size: samples in a batch; None for samples one by one.
         shuffle: whether each iteration has another order.
-        sampler: the numbers of the samples in their order, if it is neither that of the dataset nor a random one.
+        sampler: the numbers of the samples, in the order in which you want them; instead of `shuffle`.
         collate_fn: makes a batch of a list of samples; see `default_collate`.
         drop_last: whether a last batch that is smaller is left out: one shape is one kernel.
-        generator: a `random.Random` that draws the orders; otherwise that of the module `random`.
+        generator: a `random.Random` that draws the orders, instead of the module `random`.
         further: such as `num_workers` and `pin_memory`, which make no difference.
     """
 

@@ -38,8 +38,8 @@ def load(path: Any, map_location: Any = None, weights_only: bool = True) -> Any:
     """What `save` has written; of a file of tensors alone, a dict of them.
 
     Args:
-        map_location, weights_only: make no difference: tensors are in the memory of this process, and nothing else than
-            what `save` takes is in a file.
+        map_location, weights_only: PyTorch's arguments, which change nothing: there is no other device, and no code in
+            the file.
 
     Raises:
         ArgumentValueError: the file is damaged, or of another program.

@@ -429,11 +429,11 @@ def data_parallel(
     Args:
         step: a step for one row: forward, `backward()`, update. Compiled, or a function that is compiled here.
         comm: an mpi4py communicator, such as `MPI.COMM_WORLD`; None: this process alone.
-        order: in which sums of rows are added. "fast": each rank's from the first to the last, then as MPI does it;
-            "exact": an order that does not depend on the number of ranks, so that any number gives the same bits.
+        order: in which rows are added up. "fast": each rank adds its own, and MPI adds the sums of the ranks. "exact":
+            an order that gives the same bits for any number of ranks.
         shards: into how many parts "exact" cuts a batch; more ranks than that have nothing to do.
-        rows: "all": each rank passes the whole batch, and does its share. "own": each rank passes rows of its own, of
-            which the batch is made in the order of the ranks; a rank may have none.
+        rows: "all": each rank passes the whole batch, and does its share. "own": each rank passes rows of its own, or
+            none. The batch has those of rank 0 first.
         check_every: after so many calls, parameters and state of all ranks are compared.
         timeout: so many seconds ranks wait for another one before the job is ended.
 

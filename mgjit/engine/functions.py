@@ -95,8 +95,7 @@ def one_hot(index: Any, n: int) -> list[Any]:
 def take(table: Any, index: Any) -> Any:
     """`table[index]` where `index` may be a run-time input: an embedding look-up.
 
-    Values (or the Values of a row) come as new nodes, so that their gradients are complete before they reach
-    the table.
+    A Value, or each Value of a row, is returned as a new node, which passes its whole gradient on to the table.
 
     Raises:
         IndexError: `index` is not in 0 .. len(table)-1 (negative indices are not allowed).

@@ -70,7 +70,7 @@ class FrozenStep(CompiledStep[P, R]):
         self._maker.close()
 
     def clear(self) -> None:
-        """A frozen step keeps its kernels: what it was made from may be gone."""
+        """Does nothing: a frozen step keeps its kernels, because the model may have changed since."""
 
     @with_short_tracebacks
     def _call(self, *args: Any, **kwargs: Any) -> Any:
@@ -192,8 +192,8 @@ def freeze(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> FrozenSte
     """The forward part of a step, compiled, with the numbers of the model as they are now.
 
     Later changes of the model do not reach it: neither of parameters, nor of numbers, objects or functions that the
-    step uses.  What the forward part assigns, such as keys and values in `mgjit.state`, it shares with the program,
-    as any step.  Results are those of the step's forward part, bit for bit.
+    step uses.  Numbers that the forward part assigns, such as keys and values in `mgjit.state`, are shared with the
+    program.  Results are those of the step's forward part, bit for bit.
 
     Args:
         step: a compiled step, a function, or a model: any object that can be called.  Of a training step, the part

@@ -75,8 +75,8 @@ class MultiheadAttention(Module):
         bias: whether the projections have biases.
         batch_first: whether the first axis is that of the batch, and not of the places.
         dtype: of the parameters.
-        generator: what initial weights are drawn by: Xavier's uniform for the projections in front, that of `Linear`
-            for the one behind; biases are zeros.
+        generator: draws the initial weights: Xavier's uniform for the input projections, as `Linear` for the output
+            projection. Biases are zeros.
 
     Attributes:
         in_proj_weight: (3 * embed_dim, embed_dim), those of query, key and value. in_proj_bias: or None.
@@ -108,9 +108,10 @@ class MultiheadAttention(Module):
 
         Args:
             query: (L, N, embed_dim); with batch_first (N, L, embed_dim); or (L, embed_dim). key, value: S for L.
-            key_padding_mask: (N, S), True for places that are not looked at.
-            need_weights: whether the second result is how much each place looks at each other, and not None.
-            attn_mask: (L, S) or (N * heads, L, S): True for places that are not looked at, or numbers that are added.
+            key_padding_mask: (N, S), True for places that get no attention.
+            need_weights: whether the second result is the attention weights, and not None.
+            attn_mask: (L, S) or (N * heads, L, S): True where no attention is paid, or numbers that are added to the
+                scores.
             average_attn_weights: whether these are the means of all heads.
             is_causal: whether place i looks at the places up to i only; `attn_mask` is not needed for that.
 

@@ -63,7 +63,7 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True, *, generator: Any 
     Args:
         p: of being 0.
         training: without it, x itself.
-        generator: a `random.Random`; otherwise that of the module `random`.
+        generator: a `random.Random` to draw from, instead of the module `random`.
     """
     p = checks.probability("p", p)
     x = require(x, "dropout")
@@ -164,7 +164,7 @@ class Dropout(Module):
     Args:
         p: of being 0.
         inplace: makes no difference.
-        generator: a `random.Random`; otherwise that of the module `random`.
+        generator: a `random.Random` to draw from, instead of the module `random`.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False, *, generator: Any = None) -> None:

@@ -76,7 +76,7 @@ def binary_cross_entropy_with_logits(
     """softplus(x) - x * target: the binary cross entropy of sigmoid(x).
 
     Args:
-        x: any numbers. target: from 0 to 1. weight: of each element. pos_weight: of what is added for targets of 1.
+        x: any numbers. target: from 0 to 1. weight: of each element. pos_weight: of the terms where the target is 1.
     """
     x, target = same_shape("binary_cross_entropy_with_logits", x, target)
     if pos_weight is None:

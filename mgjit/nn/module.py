@@ -52,7 +52,7 @@ class Module:
     """Something with parameters.  A class derived from it assigns layers to attributes and defines `forward`.
 
     Attributes:
-        training: whether it is being trained, which layers such as Dropout ask; see `train` and `eval`.
+        training: True while the module is trained. Dropout and others work differently then; see `train` and `eval`.
     """
 
     training: bool = True

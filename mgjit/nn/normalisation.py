@@ -70,8 +70,8 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """(x - mean) * (weight / sqrt(var + eps)) + bias, with a mean and a variance for each channel, the second axis.
 
-    In training these are those of x, and the running ones move towards them: `r = (1 - momentum) * r + momentum * new`,
-    with the variance divided by n - 1.  Otherwise the running ones are used.
+    In training, mean and variance of x are used, and the running ones are updated:
+    `r = (1 - momentum) * r + momentum * new`, with the variance divided by n - 1. In evaluation, the running ones are used.
 
     Args:
         x: (N, channels) or (N, channels, ...). The other tensors: (channels,)

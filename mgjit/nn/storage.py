@@ -36,7 +36,7 @@ _READ = {
 
 
 def save(state: Mapping[str, Any], path: Any) -> None:
-    """Write tensors by name, such as `model.state_dict()`, to a file; an old one is replaced once that is complete.
+    """Write tensors by name, such as `model.state_dict()`, to a file. An old file stays until the new one is complete.
 
     Args:
         state: tensors, or what `mgjit.tensor.asarray` takes.

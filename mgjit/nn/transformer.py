@@ -22,7 +22,7 @@ class TransformerEncoderLayer(Module):
         d_model: features of each place.
         nhead: heads of the attention.
         dim_feedforward: features between the two linear layers.
-        dropout: behind the attention, both linear layers, and on where places look.
+        dropout: its probability, after the attention and both linear layers, and in the attention weights.
         activation: "relu", "gelu", or a function.
         layer_norm_eps: what the norms add to the variance.
         batch_first: whether the first axis is that of the batch, and not of the places.

@@ -30,8 +30,8 @@ class Group:
     Args:
         params: the parameters.
         options: by name; among them `lr`.
-        names: of what is remembered for each parameter: something of its shape, zeros at first.
-        counts: how many numbers are remembered for the whole group; zeros at first.
+        names: of the state of each parameter, such as moments; each has its shape, and is zeros at first.
+        counts: how many numbers the whole group has as its state; zeros at first.
 
     Attributes:
         lr: the learning rate: another one between two calls of a compiled step is no reason to trace again.

@@ -29,8 +29,8 @@ class Optimizer:
         params: the parameters: tensors with `requires_grad`, or objects with the numbers `data` and `grad`; or dicts,
             one for each group, with "params" and the options that are its own.  Names are passed over.
         defaults: the options of groups that have no others, by name; `lr` is one of them.
-        further: `maximize`, whether parameters go where the number that was differentiated grows; and PyTorch's
-            `foreach`, `fused`, `capturable` and `differentiable`, which make no difference.
+        further: `maximize=True` goes up the gradient instead of down. PyTorch's `foreach`, `fused`, `capturable` and
+            `differentiable` change nothing.
 
     Attributes:
         param_groups: a list of groups: `optimizer.param_groups[0]["lr"] = 0.1` changes an option.
@@ -93,7 +93,7 @@ class Optimizer:
                     raise ArgumentValueError(f"{user_location()}: {type(self).__name__} with {name}={content!r}.")
 
     def state_names(self, options: Mapping[str, Any]) -> list[str]:
-        """The names of what is remembered of each parameter."""
+        """The names of the state of each parameter, such as moments."""
         return []
 
     def prepare(self, group: Group) -> Any:
@@ -101,12 +101,12 @@ class Optimizer:
         return group.lr
 
     def update(self, group: Group, prepared: Any, x: Any, g: Any, *state: Any) -> tuple[Any, ...]:
-        """The next value of a parameter, and what is to be remembered of it.
+        """Return the next value of a parameter, and its next state.
 
         Args:
             prepared: from `prepare`.
             x, g: the parameter and its gradient: tensors or numbers.
-            state: what is remembered, in the order of the names.
+            state: of the parameter, in the order of `state_names`.
         """
         return (x, *state)
 

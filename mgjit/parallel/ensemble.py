@@ -49,8 +49,8 @@ def ensemble(
     Args:
         step: a compiled step, or a compiled method.
         n: how many members there are.
-        init: is called with the number of each member, when the step's objects are those of the member: it may seed
-            generators, assign other numbers, or put other models in place of those that are there.
+        init: is called once for each member, with its number. Meanwhile your objects are those of the member, so it may
+            seed generators, assign numbers, or replace models.
         threads: how many threads run members at the same time; None: as many as there are processors.
 
     Raises:

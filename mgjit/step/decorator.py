@@ -77,21 +77,20 @@ def compile(
         grads: False: a whole step does not write gradients that nothing in it reads back; `p.grad` is then undefined
             after a call. `.backward()` still sets them.
         cache: whether to use the disk cache.
-        background: True: calls are plain Python, with the same numbers, until another process has built the code for
-            their arguments; arguments of another structure (such as another length) are traced once plain calls with
-            them have taken as long as a trace, those of the first structure when that is to be expected. False: the
-            first call of each structure waits for its code.
+        background: True: calls are plain Python, with the same numbers, until another process has built their code.
+            Arguments of another structure, such as another length, are traced once plain calls with them have taken as
+            long as a trace. False: the first call of each structure waits for its code.
         limit: how many argument structures are traced before a RetraceLimitError.  None: 64, and calls with further
             structures are plain Python.
         warn_after: how many are traced before a RetraceWarning, unless each of them has been called several times.
         lock: True: threads take turns. False: they may run the step at the same time. Each thread then traces it for
-            itself, and has its own inputs, results and `.stats`; machine code, parameters and state are shared, and
-            nothing orders what several threads write to these. Meant for steps that only read parameters.
+            itself, and has its own inputs, results and `.stats`. They share parameters and state without any locks, so
+            this is for steps that only read them.
         verify: the second call of each kernel, and one of the next thousand, are made by plain Python as well. If a
             single bit differs, there is a MismatchWarning, and the step stays plain Python. "auto": where a plain call
             takes less than about a second; "always"; "never".
-        refuse: what becomes of a call that cannot be compiled. "plain": it runs as plain Python, and a PlainWarning
-            says why. "error": it raises the error that says so.
+        refuse: what happens to a call that cannot be compiled. "plain": it runs as plain Python, and a PlainWarning
+            says why. "error": it raises an error that says why.
         optimisation: flags for the C compiler instead of mgjit's own choice, such as "-O0".
 
     Raises:

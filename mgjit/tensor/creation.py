@@ -247,7 +247,7 @@ def randint(low: int, high: Any = None, shape: Any = None, *, dtype: Any = int64
 
     Args:
         high: without it, or with a shape in its place, these are below `low`, from 0 on.
-        generator: a `random.Random`; otherwise that of the module `random`.
+        generator: a `random.Random` to draw from, instead of the module `random`.
     """
     if shape is None and isinstance(high, (tuple, list)):
         high, shape = None, high
@@ -318,7 +318,7 @@ def uniform(shape: Any, low: float = 0.0, high: float = 1.0, *, dtype: Any = flo
     """`low + (high - low) * random()` for each element, in row-major order.
 
     Args:
-        generator: a `random.Random`; otherwise that of the module `random`.
+        generator: a `random.Random` to draw from, instead of the module `random`.
     """
     draw = (generator or random).random
     return _drawn(shape, lambda: low + (high - low) * draw(), dtype, requires_grad)

@@ -121,7 +121,7 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, gener
         x: a vector or a matrix, not below 0.
         num_samples: how many for each row.
         replacement: whether one may be drawn again.
-        generator: a `random.Random`; otherwise that of the module `random`.
+        generator: a `random.Random` to draw from, instead of the module `random`.
 
     Raises:
         ArgumentValueError: so many cannot be drawn.
