@@ -71,7 +71,8 @@ def batch_norm(
     """(x - mean) * (weight / sqrt(var + eps)) + bias, with a mean and a variance for each channel, the second axis.
 
     In training, mean and variance of x are used, and the running ones are updated:
-    `r = (1 - momentum) * r + momentum * new`, with the variance divided by n - 1. In evaluation, the running ones are used.
+    `r = (1 - momentum) * r + momentum * new`, with the variance divided by n - 1. In evaluation,
+    the running ones are used.
 
     Args:
         x: (N, channels) or (N, channels, ...). The other tensors: (channels,)
