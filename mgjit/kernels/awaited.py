@@ -165,6 +165,7 @@ class Awaited:
         self._earnings.note_spent(pending.key, delay)
         if isinstance(pending.job, Job):
             self._maker.stats.swaps.append(f"{prepared.plan.outline()}: {pending.told()}")
+            self._maker.stats.decide(f"code: for {self._maker.stats.swaps[-1]}")
         if pending.options.quick:
             kernel.upgrade = Upgrade(prepared, pending.inputs, self._maker.options.code, delay)
             self._upgrades.begin(kernel, self._kernels())

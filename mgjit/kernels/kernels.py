@@ -51,6 +51,8 @@ T = TypeVar("T")
 #: reusing its kernels, so that the number of structures is no reason for a warning.
 _CALLS_OF_A_FAMILY = 4
 
+#: Why a call is traced, where no difference from an earlier one is the reason.
+_FIRST, _LOOK = "calls to come are expected to repay it", "to see whether the step can be compiled"
 #: How many structures there may be where `limit=` does not say so.
 _MOST_STRUCTURES = 64
 
@@ -73,6 +75,7 @@ class Kernels(Paths):
         self.maker, self._options = maker, maker.options
         self._name = name
         self.stats = maker.stats
+        self.stats.noted.name = name
         self.stats.noted.kernel = self.describe_last
         self.last: Kernel | None = None
         self._members = Members()
@@ -274,7 +277,7 @@ class Kernels(Paths):
                 if not is_ragged and self.earnings.may_look() and may_be_refused(self.maker.function):
                     note_looked_at(self.maker.function)
                     look = functools.partial(self.maker.look, plan)
-                    self._traced(plan.key, lambda: self.maker.answering(plan.packed(arguments), look))
+                    self._traced(plan.key, lambda: self.maker.answering(plan.packed(arguments), look), _LOOK)
                 raise
             self._unearned.pop(lengths, None)
         self._met = self._untraced = None
@@ -283,17 +286,18 @@ class Kernels(Paths):
         for kernel in {id(k): k for k in (known, self.last) if k is not None}.values():  # what changes is no constant
             self.maker.knowledge.variable.update(kernel.guard.changed_numbers())
         self._refuse_arrays(arguments, plan.key)
-        kernel = self._traced(plan.key, lambda: self._make(plan, arguments, reason, patient))
+        kernel = self._traced(plan.key, lambda: self._make(plan, arguments, reason, patient), reason or _FIRST)
         self._add(plan.key, kernel)
         return kernel
 
-    def _traced(self, key: Hashable, work: Callable[[], T]) -> T:
-        """`work()`, which traces a call of this structure.
+    def _traced(self, key: Hashable, work: Callable[[], T], why: str) -> T:
+        """`work()`, which traces a call of this structure, for a reason.
 
         Raises:
             Waiting: its code is being built.
             PlainCall: the call runs as plain Python, which is noted.
         """
+        self.stats.decide(f"trace: {why}")
         try:
             return work()
         except Waiting:
@@ -319,6 +323,7 @@ class Kernels(Paths):
     def _note_trace(self, key: Hashable, plain: PlainCall, is_final: bool = False) -> None:
         """Note that calls with arguments of this structure run as plain Python, as a trace has shown."""
         self._lives.note_fruitless(str(plain))
+        self.stats.decide(f"trace in vain: {plain}")
         self._unearned.clear()
         self.plain.note_trace(key, plain, is_final)
 

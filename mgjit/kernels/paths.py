@@ -201,7 +201,7 @@ class Paths:
         reason = f"a number takes another path at {missed.told[len(left.answers)].line}"
         try:
             kernel = self._traced(
-                left, lambda: self._make(missed.plan, arguments, reason, self._options.is_patient, key)
+                left, lambda: self._make(missed.plan, arguments, reason, self._options.is_patient, key), reason
             )
         except Again:  # with which there is another structure
             kernel = self._look_up(arguments, lengths_of(arguments), reason, self._options.is_patient)
@@ -248,6 +248,7 @@ class Paths:
 
     def _note_miss(self, structure: Hashable) -> None:
         self._misses[structure] = self._misses.get(structure, 0) + 1
+        self.stats.decide("miss: a call has left the path of its kernel, for that of another one or for plain Python")
 
 
 def _waiting(left: Exit) -> Waiting:

@@ -133,6 +133,7 @@ class Upgrades:
             maker.note_kin(upgrade.prepared, kernel.parameters[0], code)
         stats.note_code(code.facts, kernel.plan.outline())
         stats.swaps.append(f"{kernel.plan.outline()}: {upgrade.told()}")
+        stats.decide(f"better code: for {stats.swaps[-1]}")
         return True
 
     def wait(self, kernel: Kernel, kernels: int, seconds: float | None = None) -> bool:

@@ -8,7 +8,7 @@ made it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Calls:
         compiled: how many there had been at the last plain call. is_waiting, reason: of that one.
         kernel: the arguments and the tier of the kernel that was used last.
         plain_since: reason and whether it waits, of plain calls since then that have noted nothing else (between.py).
+        name: of the step. decided: the decisions that the logger has told.
     """
 
     compiled: int = -1
@@ -53,6 +54,8 @@ class Calls:
     reason: str = ""
     kernel: Callable[[], tuple[str, str]] = lambda: ("", "")
     plain_since: Callable[[], tuple[str, bool] | None] = lambda: None
+    name: str = ""
+    decided: set[str] = field(default_factory=set)
 
     def last(self, compiled: int) -> LastCall:
         """The last call, when so many have been compiled ones."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..base import settings
 from ..compiler.build.families import SHARING
 from .last import Calls, LastCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+#: So many decisions of a step are told.
+_MOST_DECIDED = 256
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,7 @@ class Stats:
         self.traces += 1
         self.trace_seconds = trace_seconds
         self.note_code(facts, signature)
+        self.decide(f"kernel: for {signature}, {self.statements:,} statements, {self.backend}, cache: {self.cache}")
         self.kernels.append(f"{signature} {facts['structure'][:12]}")
         self.members.append(
             Member(
@@ -169,8 +175,16 @@ class Stats:
         """What happened at the last call: whether a kernel has made it or plain Python, and why."""
         return self.noted.last(self.calls)
 
+    def decide(self, text: str) -> None:
+        """Let the logger tell a decision of the step, each text once, where MGJIT_LOG asks for that."""
+        decided = self.noted.decided
+        if settings.log_level() <= logging.INFO and text not in decided and len(decided) < _MOST_DECIDED:
+            decided.add(text)
+            settings.LOGGER.info("%s, call %d: %s", self.noted.name, self.all_calls + 1, text)
+
     def note_plain(self, reason: str, is_waiting: bool = False) -> None:
         """Note why a call runs as plain Python, or that it waits for its kernel."""
+        self.decide(f"{'waits' if is_waiting else 'plain'}: {reason}")
         self.noted.compiled, self.noted.reason, self.noted.is_waiting = self.calls, reason, is_waiting
 
     @property

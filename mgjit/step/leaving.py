@@ -188,6 +188,7 @@ class Leaving(Looping[P, R]):
         slower = self._weighing.is_slower
         told = "its compiled calls, with all that they check and copy, take longer than plain Python"
         self._kernels.note_weighed(told if slower else "")
+        self.stats.decide(f"weighed: {told if slower else 'compiled calls take less than plain ones'}")
         if slower:
             self._turn.run(functools.partial(self._give_up_kernels, told, is_told=False))
         else:
@@ -205,6 +206,7 @@ class Leaving(Looping[P, R]):
             is_told: whether there is a warning; none where a clock has decided.
         """
         kernels = self._kernels
+        self.stats.decide(f"kernels given up: {reason}")
         release(kernels.attached(), kernels.maker.token)
         for kernel in kernels.all():
             kernels.forget(kernel)
@@ -378,6 +380,7 @@ class Leaving(Looping[P, R]):
 
     def _give_up(self, reason: PlainCall, args: Any, kwargs: Any) -> None:
         """Make calls the function itself; but for objects of other classes than those among the arguments."""
+        self.stats.decide(f"given up: {reason}")
         self._kernels.give_up()
         release(reason.parameters, self._kernels.maker.token)
         bare, precision = self._bare(for_good=True), self._options.precision

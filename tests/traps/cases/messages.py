@@ -115,16 +115,12 @@ for _ in range(3): check(step(view[:2], view[1:]), list(store))
         "arguments a and b are parts of one buffer",
     ),
     Trap(
-        "something else in place of numbers that are copied",
+        "complex numbers",
         """\
-state = {"a": 1.0}
 @mgjit.compile
 def step(x):
-    state["a"] = state["a"] * 0.5 + x
-    return 1.0
-for x in (1.0, 2.0): check(step(x))
-state["a"] = fractions.Fraction(1, 2) if "fractions" in globals() else complex(1.0)
-check(step(1.0), state)
+    return abs(x * (1.0 + 2.0j))
+for x in (1.0, 2.0, 3.0): check(step(x))
 """,
         "PlainWarning",
         "the step computes with complex numbers",
@@ -412,7 +408,7 @@ def step(x):
 for x in (1.0, 0.5, 3.0): check(step(x), list(fn()))
 """,
         "SideEffectWarning",
-        "the step leaves a number in something in the variable fn[()]. A compiled call can change numbers ...",
+        "the step leaves a number in ...",
     ),
     Trap(
         "a number that is deleted",
