@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.workloads import microgpt_ragged  # noqa: E402 - found through the line above
 from mgjit import data as datasets  # noqa: E402
-from tests import programs  # noqa: E402
+from tests.training import CALLS, mnist  # noqa: E402
 from tests.workload import BACKENDS, WORKLOADS, Factory, Snapshot, compare, missing, run, run_single  # noqa: E402
 
 
@@ -37,7 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("--python", nargs="+", metavar="PATH", help="interpreters to run under, not this one")
     parser.add_argument("--mnist", type=Path, metavar="DIR", help="folder with MNIST as IDX files, gz or not")
-    parser.add_argument("--calls", type=int, default=programs.CALLS, help="calls of each step (default 20)")
+    parser.add_argument("--calls", type=int, default=CALLS, help="calls of each step (default 20)")
     parser.add_argument("--only", metavar="TEXT", default="", help="workloads whose name contains this")
     parser.add_argument("--backend", action="append", choices=BACKENDS, help="only this one (repeatable)")
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
@@ -64,10 +64,10 @@ def _workloads(folder: Path | None, only: str) -> dict[str, Factory]:
     found = dict(WORKLOADS)
     found["microgpt, 16 lengths in one step, 2 calls"] = microgpt_ragged
     if folder is None:
-        found["784-50-10, random pixels, 2 calls"] = programs.mnist
+        found["784-50-10, random pixels, 2 calls"] = mnist
     else:
         train = datasets.mnist(folder).train
-        found["784-50-10, MNIST, 2 calls"] = lambda: programs.mnist(train.images, train.labels)
+        found["784-50-10, MNIST, 2 calls"] = lambda: mnist(train.images, train.labels)
     return {name: make for name, make in found.items() if only in name}
 
 

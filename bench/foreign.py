@@ -1,4 +1,4 @@
-"""What a decorator does for programs with their own autograd classes: the programs of tests/foreign, in a table.
+"""What a decorator does for programs with their own autograd classes: those of tests/programs/foreign, in a table.
 
     python bench/foreign.py                     all programs, medians
     python bench/foreign.py rnn gru --seconds 5
@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import mgjit  # noqa: E402 - found through the line above
 from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
-from tests.foreign.running import CHANGES, NAMES, difference, loaded, parts, run  # noqa: E402
+from tests.programs.foreign.running import CHANGES, NAMES, difference, loaded, parts, run  # noqa: E402
 
 #: Seconds of calls before any is timed, and of one round.
 WARM_UP, ROUND = 0.3, 0.01

@@ -29,7 +29,7 @@ import mgjit  # noqa: E402 - found through the line above
 from bench.mnist import interpreter, pin_to_one_core  # noqa: E402
 from mgjit import nn  # noqa: E402
 from mgjit.errors import MgjitError  # noqa: E402
-from tests import programs  # noqa: E402
+from tests import training  # noqa: E402
 from tests.shapes import OPERATIONS  # noqa: E402
 from tests.workload import descend, numbers, reset, values  # noqa: E402
 
@@ -41,7 +41,7 @@ def mlp(records: int) -> tuple[Step, tuple[Any, ...]]:
     inputs = max(1, round((records - 3300) / 301))
     draw = random.Random(1)
     pixels = bytes(draw.randrange(256) for _ in range(inputs))
-    return programs.image_step(nn.MLP(inputs, [50, 10]), 255.0), (pixels, 3, 0.01)
+    return training.image_step(nn.MLP(inputs, [50, 10]), 255.0), (pixels, 3, 0.01)
 
 
 def batch_loop(records: int) -> tuple[Step, tuple[Any, ...]]:
@@ -57,7 +57,7 @@ def batch_loop(records: int) -> tuple[Step, tuple[Any, ...]]:
         descend(model.parameters(), lr)
         return loss
 
-    return step, (*programs.moons_data(samples, 0.1, 1), 0.5)
+    return step, (*training.moons_data(samples, 0.1, 1), 0.5)
 
 
 def irregular(records: int) -> tuple[Step, tuple[Any, ...]]:

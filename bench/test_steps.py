@@ -22,7 +22,7 @@ import pytest
 
 import mgjit
 from bench.mnist import in_deep_thread, micrograd_twin
-from tests import programs, shapes
+from tests import shapes, training
 from tests.workload import Instance
 
 #: Relative difference of losses that a sum in another order may have, after a few steps.
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.benchmark(max_time=0.5, min_rounds=
 
 @dataclass(frozen=True)
 class Workload:
-    """A step of tests/programs.py or tests/shapes.py, and the same mathematics elsewhere."""
+    """A step of tests/training.py or tests/shapes.py, and the same mathematics elsewhere."""
 
     make: Callable[[], Instance]
     numpy: Peer
@@ -83,7 +83,7 @@ def micrograd_moons(parameters: list[mgjit.Value]) -> Step:
 
 def micrograd_image(sizes: tuple[int, ...], scale: float) -> Peer:
     """An image a step: the step of mgjit, with micrograd's network in it."""
-    return lambda parameters: programs.image_step(micrograd_twin(parameters, sizes), scale)
+    return lambda parameters: training.image_step(micrograd_twin(parameters, sizes), scale)
 
 
 # ---- numpy ---------------------------------------------------------------------------------------------
@@ -213,11 +213,11 @@ def numpy_rnn(parameters: list[mgjit.Value]) -> Step:
 
 
 WORKLOADS = {
-    "XOR 2-4-1, 4 points": Workload(programs.xor, numpy_xor, micrograd_xor),
-    "moons 2-16-16-1, batch 100": Workload(programs.moons, numpy_moons, micrograd_moons),
-    "digits 64-50-10": Workload(programs.digits, numpy_image((64, 50, 10), 16.0), micrograd_image((64, 50, 10), 16.0)),
+    "XOR 2-4-1, 4 points": Workload(training.xor, numpy_xor, micrograd_xor),
+    "moons 2-16-16-1, batch 100": Workload(training.moons, numpy_moons, micrograd_moons),
+    "digits 64-50-10": Workload(training.digits, numpy_image((64, 50, 10), 16.0), micrograd_image((64, 50, 10), 16.0)),
     "random pixels 784-50-10": Workload(
-        programs.mnist, numpy_image((784, 50, 10), 255.0), micrograd_image((784, 50, 10), 255.0)
+        training.mnist, numpy_image((784, 50, 10), 255.0), micrograd_image((784, 50, 10), 255.0)
     ),
     "RNN, 10 time steps": Workload(shapes.recurrent, numpy_rnn, None, "micrograd has no tanh"),
 }

@@ -21,7 +21,7 @@ from mgjit.compiler.toolchain import build, process
 ABOUT_COMPILERS = ("cache", "robustness", "toolchain", "torture")
 #: Folders and files whose tests are about the code that users get; for all others, any compiler is as good.
 ABOUT_CODE = (
-    "bench", "cli", "compiler", "export", "foreign", "fuzz", "report", "robustness", "torture", "verification",
+    "bench/", "cli/", "compiler/", "export/", "faults/", "fuzz/", "programs/foreign/", "report/", "verification/",
     "test_documents.py", "test_exactness.py",
 )  # fmt: skip
 

@@ -217,8 +217,8 @@ def quick_compiler(request: pytest.FixtureRequest) -> Iterator[None]:
     It takes 3 ms where gcc takes 70; that all of them give the same bits is what other tests are for.  With
     MGJIT_TEST_OPTIMISED=1, as CI sets it for one more run, it is the compiler that users have.
     """
-    first = request.path.relative_to(Path(__file__).parent).parts[0]
-    is_any = first not in compiled.ABOUT_CODE and not request.node.get_closest_marker("optimised")
+    path = request.path.relative_to(Path(__file__).parent).as_posix()
+    is_any = not path.startswith(compiled.ABOUT_CODE) and not request.node.get_closest_marker("optimised")
     with pytest.MonkeyPatch.context() as patch:
         if is_any and shutil.which("tcc") and not os.environ.get("MGJIT_TEST_OPTIMISED"):
             patch.setenv("MGJIT_CC", "tcc")

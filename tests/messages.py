@@ -2,8 +2,8 @@
 
 1. `found()` walks through the sources of what a call of a step goes through, and yields the text of each refusal: of an
    error, or of a `PlainCall`.  Where a refusal relays a text from elsewhere, that is found where it is made.
-2. Programs are those of `tests/traps/cases`, which run with `refuse="error"` and by default, with the numbers of plain
-   Python and one warning (`tests/test_footguns.py`), and those of `tests/robustness/cases`.
+2. Programs are those of `tests/programs/traps/cases`, which run with `refuse="error"` and by default, with the numbers
+   of plain Python and one warning (`tests/test_footguns.py`), and those of `tests/faults/robustness/cases`.
 3. `without_program()` says which messages neither have one nor a reason in `REASONS`.
 
     python -m tests.messages      counts them, and lists those without a program
@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import mgjit
 from mgjit.tracing.record import refused
-from tests.robustness import bad_inputs
-from tests.traps import traps
+from tests.faults.robustness import bad_inputs
+from tests.programs.traps import traps
 
 SOURCES = Path(mgjit.__file__).parent
 #: What a call of a step goes through, and what refuses it.

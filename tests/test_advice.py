@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from mgjit import errors
-from tests.traps.traps import PRELUDE, play
+from tests.programs.traps.traps import PRELUDE, play
 
 RUN = """
 for arguments in calls:

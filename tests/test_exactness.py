@@ -22,7 +22,7 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.memory.buffers import memory_of
 from mgjit.tracing.call.plan import plan_arguments
 from mgjit.tracing.tracer.tracer import trace_call
-from tests.programs import CALLS, WORKLOADS, mnist
+from tests.training import CALLS, WORKLOADS, mnist
 from tests.workload import (
     BACKENDS,
     Factory,

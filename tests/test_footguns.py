@@ -1,8 +1,8 @@
 """Every way a tracing JIT can surprise: each is right here, or an error that says where, why and what to write.
 
-All traps of tests/traps, which docs/traps.md lists, one by one; and with many variants: traced numbers that are asked
-for their value, values that leak out of a trace, exceptions while tracing; the
-files test_footguns_memory.py and test_footguns_arguments.py have the rest.  The oracle is the undecorated step.
+All traps of tests/programs/traps, which docs/traps.md lists, one by one; and with many variants: traced numbers that
+are asked for their value, values that leak out of a trace, exceptions while tracing; the files test_footguns_memory.py
+and test_footguns_arguments.py have the rest. The oracle is the undecorated step.
 """
 
 # The lambdas are the steps under test; a step is a function, whatever it calls.
@@ -29,8 +29,8 @@ from mgjit.errors import (
     TraceError,
 )
 from mgjit.tracing.surroundings import allowed
+from tests.programs.traps.traps import DOCUMENT, Trap, document, fails, fails_by_default, is_refused, load
 from tests.refusals import HERE, bits, refused
-from tests.traps.traps import DOCUMENT, Trap, document, fails, fails_by_default, is_refused, load
 
 pytestmark = [
     pytest.mark.keeps_traced,  # steps that let values of their trace escape
@@ -72,7 +72,7 @@ def test_00_traps_by_default(trap: Trap, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_00_traps_of_the_document() -> None:
-    """There are many, none twice; `python -m tests.traps.traps --write` writes docs/traps.md."""
+    """There are many, none twice; `python -m tests.programs.traps.traps --write` writes docs/traps.md."""
     names = [trap.name for traps in load().values() for trap in traps]
     assert len(names) == len(set(names)) >= 200
     assert DOCUMENT.read_text(encoding="utf-8") == document()

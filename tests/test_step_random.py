@@ -14,7 +14,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.errors import ArgumentError, IndexRangeError, RandomnessError, TraceError
-from tests.foreign.running import bits, difference
+from tests.programs.foreign.running import bits, difference
 
 BACKENDS: dict[str, dict[str, Any]] = {
     "gcc": {"compiler": "gcc", "optimisation": "-O1"},

@@ -1,6 +1,6 @@
 """Exceptions at lines of a call of an ensemble: all members have made the same whole number of steps, which is counted.
 
-As tests/robustness/injection.py does for steps.
+As tests/faults/robustness/injection.py does for steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 import mgjit
 from mgjit import Value
 from mgjit.parallel import calls
-from tests.robustness.injection import KINDS, Lines, process
+from tests.faults.robustness.injection import KINDS, Lines, process
 
 MEMBERS, ROWS = 3, 4
 XS = [0.3, -0.2, 0.7, 0.1]

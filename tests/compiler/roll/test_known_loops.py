@@ -20,8 +20,8 @@ from mgjit.compiler.roll.roll import roll
 from mgjit.ir.printer import print_program
 from mgjit.ir.trace import Trace
 from tests.lowering import Example
-from tests.programs import WORKLOADS
 from tests.tracing.record.test_blocks import random_program
+from tests.training import WORKLOADS
 
 
 def without_blocks(trace: Trace) -> Trace:

@@ -272,7 +272,7 @@ def test_18_a_batch() -> None:
     made.check(after)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(25))
 def test_19_random_nests(seed: int) -> None:
     """Whatever they access."""
     for program in (random_program(seed), random_program(seed, plain=True), random_chain(seed)):

@@ -11,7 +11,7 @@ import pytest
 import mgjit
 from mgjit.tracing.autograd import symbolic
 from mgjit.tracing.autograd.styled import StyledGraph
-from tests.foreign.running import bits
+from tests.programs.foreign.running import bits
 from tests.tracing.autograd.test_chosen import Node
 
 

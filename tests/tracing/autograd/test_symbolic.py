@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import mgjit
-from tests.foreign.running import bits
+from tests.programs.foreign.running import bits
 from tests.tracing.autograd import nodes
 
 SYMBOLIC = "is taken symbolically"

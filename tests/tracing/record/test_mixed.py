@@ -1,4 +1,4 @@
-"""Mixed numbers: the type of a number that only the run knows (more in tests/traps/cases/types.py)."""
+"""Mixed numbers: the type of a number that only the run knows (more in tests/programs/traps/cases/types.py)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from mgjit.tracing.surroundings.places import Attribute
 from mgjit.tracing.surroundings.roles import LONGEST_LIST, assign_roles
 from mgjit.tracing.surroundings.survey import Survey
-from tests.foreign.running import NAMES, loaded, parts
+from tests.programs.foreign.running import NAMES, loaded, parts
 
 
 class Layer:
