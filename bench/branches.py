@@ -3,9 +3,10 @@
     python bench/branches.py            all of them, as a table
     python bench/branches.py --calls 200
 
-Each runs 1,000 calls in which both ways are taken, beside its undecorated self; all that it returns and keeps is
-compared bit for bit after each call.  Then both are timed alternately, and the median of their ratios is shown.  The
-last ten ask for numbers on their way, so that each call takes one path of several.
+Each of the 60 runs 1,000 calls in which both ways are taken, beside its undecorated self; all that it returns and keeps
+is compared bit for bit after each call.  Then both are timed alternately, and the median of their ratios is shown, with
+the median of all steps at the end.  From `line_search` on they ask for numbers on their way, so that each call takes
+one path of several; what others do is in branching.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgjit
+from bench.branching import MORE
 from mgjit.runtime import vectorcall
 
 #: Rounds of timed calls, and calls in each.
@@ -425,12 +427,12 @@ STEPS: list[Callable[[Model, list[float]], Any]] = [
     clip_by_norm, clip_each, skip_update, two_rates, best_so_far, keep_best_weights, decay_on_plateau, loss_scaling,
     sign_momentum, resilient, perceptron, hinge, huber, shrink, winner, statistics_of_outliers, bandit, q_learning,
     annealed_walk, engine_clip, leaky_neuron, gated, line_search, until_it_fits, sampled_action, greedy_action,
-    epsilon_greedy, nearest_centre, label_in_row, early_return, tree_walk, handled,
+    epsilon_greedy, nearest_centre, label_in_row, early_return, tree_walk, handled, *MORE,
 ]  # fmt: skip
 
 
-def measured(function: Callable[[Model, list[float]], Any], calls: int, options: Any) -> str:
-    """One row of the table."""
+def measured(function: Callable[[Model, list[float]], Any], calls: int, options: Any) -> tuple[str, float]:
+    """One row of the table, and the speed-up."""
     draw = random.Random(2)
     rows = [[draw.uniform(-1.0, 1.0) for _ in range(SIZE)] for _ in range(calls)]
     mine, theirs = Model(), Model()
@@ -459,10 +461,9 @@ def measured(function: Callable[[Model, list[float]], Any], calls: int, options:
             ratios.append(seconds[0] / seconds[1])
             times.append(seconds)
     median = [statistics.median(column) * 1e6 for column in zip(*times)]
-    return (
-        f"| {function.__name__} | {'yes' if equal else 'NO'} | {share:.0f} % | {median[0]:.1f} | {median[1]:.2f} "
-        f"| {statistics.median(ratios):.1f} x |"
-    )
+    speedup = statistics.median(ratios)
+    row = f"| {function.__name__} | {'yes' if equal else 'NO'} | {share:.0f} % | {median[0]:.1f} | {median[1]:.2f} "
+    return f"{row}| {speedup:.1f} x |", speedup
 
 
 def timed(call: Callable[[list[float]], Any], xs: list[float]) -> float:
@@ -480,7 +481,12 @@ if __name__ == "__main__":
     given = parser.parse_args()
     vectorcall.extension.obtain()  # as after many calls
     print("| step | equal | compiled | plain us | mgjit us | speed-up |\n|---|---|---:|---:|---:|---:|")
+    speedups = []
     for each in STEPS:
         if given.only not in each.__name__:
             continue
-        print(measured(each, given.calls, {"backend": given.backend, "compiler": given.compiler}), flush=True)
+        row, speedup = measured(each, given.calls, {"backend": given.backend, "compiler": given.compiler})
+        print(row, flush=True)
+        speedups.append(speedup)
+    slower = sum(speedup < 0.95 for speedup in speedups)
+    print(f"{len(speedups)} steps, median {statistics.median(speedups):.1f} x, {slower} below 0.95")

@@ -93,6 +93,7 @@ class Leaving(Looping[P, R]):
         _outer: Callable[..., Any]
         _choose_call: Callable[..., Callable[..., Any]]
         _chosen: Kernel | None
+        _is_leaving: bool
         _plainly: Callable[[Any, Any], Any]
     else:
         __slots__ = ()
@@ -147,7 +148,7 @@ class Leaving(Looping[P, R]):
         weighing, counter = self._weighing, self.stats.counter
 
         def weighed(*args: Any, **kwargs: Any) -> Any:
-            if tracing_threads or not weighing.is_due():
+            if tracing_threads or self._is_leaving or not weighing.is_due():
                 return call(*args, **kwargs)
             if weighing.wants_plain_call:
                 result = self._plain_to_compare(weighing.timed, args, kwargs)
@@ -155,8 +156,9 @@ class Leaving(Looping[P, R]):
                 chosen, performed, calls, started = self._chosen, self._performed, counter[0], thread_time()
                 result = call(*args, **kwargs)
                 seconds = thread_time() - started
-                is_others = self._performed != performed and self._kernels.last is not chosen
-                if is_others or self._chosen is not chosen or counter[0] == calls:  # compared, or plain
+                is_others = self._chosen is not chosen or self._performed != performed
+                is_others = is_others and self._kernels.last is not chosen and not (chosen is not None and chosen.told)
+                if is_others or counter[0] == calls:  # compared, or plain
                     weighing.begin_block()
                     return result
                 weighing.note(seconds)
