@@ -157,6 +157,14 @@ class ConditionWriter:
         ends = [(0, 255) if one is None else (max(one.start, 0), min(one.stop - 1, 255)) for one in ranges]
         return bytes(chain.from_iterable(pair if pair[0] <= pair[1] else (1, 0) for pair in ends))
 
+    def index_ranges(self, node: NumbersNode) -> list[tuple[int, int, int]] | None:
+        """The position, least and end of each index among the ints of a table; None if one is seen as a float."""
+        places = [k for k in range(math.prod(node.shape)) if node.place + k in self._allowed] if self._allowed else []
+        if any(node.types is None or not node.types[k] for k in places):
+            return None
+        ranges = [(k, self._allowed[node.place + k]) for k in places]
+        return [(k, allowed.start, allowed.stop) for k, allowed in ranges]
+
     def _index(self, index: int, place: str, integer: bool) -> None:
         allowed = self._allowed[index]
         self.conditions += [f"{place} >= {allowed.start}", f"{place} < {allowed.stop}"]

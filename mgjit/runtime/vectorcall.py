@@ -5,8 +5,8 @@
    stays as it is.
 2. `quick_call` makes a callable of it for one kernel.  Arguments are numbers, short lists or tables of them, bytes and
    other buffers, and constants; what is compared by identity is compared in C, and all other conditions are one Python
-   function.  Of indices only those in bytes are looked at: nobody can change them.  Numbers in the user's objects are
-   copied in C as well where they lie in the usual places (vectorcall_copies.py).
+   function.  Of indices in buffers only those in bytes are looked at: nobody can change them.  Numbers in the user's
+   objects are copied in C as well where they lie in the usual places (vectorcall_copies.py).
 3. What this callable does not take, it offers to the quick calls of the step for other structures, such as other
    lengths, that the step has chosen before; else it passes it on to the generated function of fastcall.py, which it
    stands for.
@@ -18,7 +18,6 @@ others from running.
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import re
 import struct
@@ -26,6 +25,7 @@ import sysconfig
 import threading
 from array import array
 from collections.abc import Callable, Collection, Sequence
+from itertools import chain
 from typing import Any
 
 from ..base import ffi, settings
@@ -291,11 +291,18 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
             found.append(("i", ends[0], ends[-1], None))
         elif isinstance(node, NumberNode) and node.is_plain and not writer.is_index(node.place):
             found.append(("f", 0, 0, None))
-        elif isinstance(node, NumbersNode) and _has_kind(node, writer) and kernel.plan.precision is FLOAT64:
-            rows = node.kinds[0], node.shape, node.types, changed
-            found.append(("r", int(node.may_mix), node.limit, rows))
-        elif isinstance(node, NumbersNode) and len(node.shape) == 1 and _has_kind(node, writer) and not node.types:
-            found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, changed))
+        elif isinstance(node, NumbersNode) and node.kinds[0] in (list, tuple) and node.is_plain:
+            ranges = writer.index_ranges(node)
+            if ranges is None:
+                return None
+            if kernel.plan.precision is FLOAT64:
+                indices = struct.pack(f"{3 * len(ranges)}q", *chain(*ranges))
+                rows = node.kinds[0], node.shape, node.types, changed, indices
+                found.append(("r", int(node.may_mix), node.limit, rows))
+            elif len(node.shape) == 1 and node.types is None:
+                found.append(("l" if node.kinds[0] is list else "t", node.shape[0], 0, changed))
+            else:
+                return None
         elif type(node) is BufferNode and node.type is bytes:
             found.append(("b", node.size, node.region, writer.limits(node)))
         elif isinstance(node, BufferNode) and node.limit < EXACT_INTEGERS:
@@ -314,9 +321,5 @@ def _arguments(writer: ConditionWriter) -> list[tuple[str, int, int, Any]] | Non
     return found
 
 
-def _has_kind(node: NumbersNode, writer: ConditionWriter) -> bool:
-    return node.kinds[0] in (list, tuple) and node.is_plain and not _has_indices(node, math.prod(node.shape), writer)
-
-
-def _has_indices(node: NumbersNode | BufferNode, size: int, writer: ConditionWriter) -> bool:
+def _has_indices(node: BufferNode, size: int, writer: ConditionWriter) -> bool:
     return any(writer.is_index(node.place + k) for k in range(size))

@@ -173,17 +173,30 @@ static int is_table(const Py_ssize_t *found, const char *types, int may_mix)
     return types != NULL || (found[0] && (may_mix || !found[1]));
 }
 
-/* Nested lists or tuples of doubles, of which `thing` has the type, the lengths, types as above, and those changed. */
+/* Whether indices are in their ranges, each of which is a position, the least and the end. */
+static int are_in(const double *numbers, PyObject *ranges)
+{
+    const char *next = PyBytes_AS_STRING(ranges), *end = next + PyBytes_GET_SIZE(ranges);
+    for (long long range[3]; next < end; next += sizeof range) {
+        memcpy(range, next, sizeof range);
+        if (!(numbers[range[0]] >= (double)range[1] && numbers[range[0]] < (double)range[2])) return 0;
+    }
+    return 1;
+}
+
+/* Nested lists or tuples of doubles, of which `thing` has the type, the lengths, types as above, those changed, and the
+ * ranges of indices. */
 static int take_rows(const Argument *one, PyObject *given, Taken *taken)
 {
     PyObject *const *parts = ((PyTupleObject *)one->thing)->ob_item;
     const char *types = parts[2] == Py_None ? NULL : PyBytes_AS_STRING(parts[2]);
-    char *to = (char *)(taken->numbers + 1 + taken->count);
+    double *first = taken->numbers + 1 + taken->count;
+    char *to = (char *)first;
     Py_ssize_t found[2] = {0, 0};
     if ((PyObject *)Py_TYPE(given) != parts[0]) return 0;
     if (!put_rows(given, parts[1], 0, &to, found, types, (double)one->high, parts[3])) return 0;
     taken->count += found[0] + found[1];
-    return is_table(found, types, one->low != 0);
+    return is_table(found, types, one->low != 0) && are_in(first, parts[4]);
 }
 
 /* One argument: 'f' a float, 'i' an int in a range, 'l' a list or 't' a tuple of floats, 'b' bytes, 'a' another buffer,

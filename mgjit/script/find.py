@@ -3,7 +3,8 @@
 1. What a module knows (`Knowledge`), by name: which functions train (their bodies call a `backward`, or assign in place
    numbers that they compute, or call such a function), and which can be noticed from outside (they print, write, read
    a clock).  Modules beside it that it imports count as well.  Where nothing of that is in a module, its loops train
-   if they compute a variable from itself: `theta = step(theta, gradient)` (`Knowledge.is_wide`).
+   if they compute a variable from itself: `theta = step(theta, gradient)`, or call a function for what the next
+   iteration begins with: `means = update(data, weights)` (`Knowledge.is_wide`).
 2. A loop is a candidate if its own statements train, or simple loops in it do; a loop in it that trains by itself is
    a candidate of its own, inside of the other one.  A loop that only goes through such loops is one in reserve: for
    iterations of theirs that are too short.
@@ -18,7 +19,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from .names import FUNCTIONS, SCOPES, blocks_of, called_name, nodes_of, root_name, walk, words
+from .names import FUNCTIONS, SCOPES, blocks_of, called_name, exposed, names_in, nodes_of, root_name, walk, words
 from .records import field, record
 from .sums import sums
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     Loop = Union[ast.For, ast.While]
 
 LOOPS = (ast.For, ast.While)
+_BITS = (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 #: Calls that can be noticed from outside, or depend on what is there: never part of a step.
 NOTICED = words(
@@ -60,14 +62,18 @@ class Knowledge:
         trains: those that train.
         noticed: those that can be noticed from outside.
         scalar: those that only compute with a few numbers: no loops, no calls but those of `math` and of each other.
+        bitwise: those that look at the bits of ints, which no step can compute.
         sums: the identities of statements that only add something up (sums.py).
+        renewed: those of statements that call a function for what the next iteration begins with.
         is_wide: whether any computation of a variable from itself is evidence.
     """
 
     trains: set[str] = field(default_factory=set)
     noticed: set[str] = field(default_factory=set)
     scalar: set[str] = field(default_factory=set)
+    bitwise: set[str] = field(default_factory=set)
     sums: set[int] = field(default_factory=set)
+    renewed: set[int] = field(default_factory=set)
     is_wide: bool = False
 
     def is_noticed(self, call: ast.Call) -> bool:
@@ -83,7 +89,9 @@ class Knowledge:
         if isinstance(node, ast.Call):
             name = called_name(node)
             return name == "backward" or name in self.trains
-        return (is_update(node) or (self.is_wide and is_carried(node))) and id(node) not in self.sums
+        if id(node) in self.sums:
+            return False
+        return is_update(node) or (self.is_wide and (is_carried(node) or id(node) in self.renewed))
 
 
 def is_update(node: ast.AST) -> bool:
@@ -107,6 +115,34 @@ def is_carried(node: ast.AST) -> bool:
     target, value = node.targets[0], node.value
     reads = any(type(part) is type(target) and _are_alike(target, part) for part in nodes_of(value))
     return reads and isinstance(value, (ast.ListComp, ast.Call, ast.BinOp)) and _computes(value)
+
+
+def is_list_renewed(node: ast.AST) -> bool:
+    """Whether a statement makes a list anew from itself: `w = [a + b for a, b in zip(w, v)]`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.ListComp):
+        return False
+    return any(_are_alike(node.targets[0], part) for part in nodes_of(node.value))
+
+
+def is_bitwise(node: ast.AST) -> bool:
+    """Whether a node looks at the bits of an int."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    return isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, _BITS)
+
+
+def _renewed(tree: ast.Module, functions: Sequence[Function]) -> Iterator[int]:
+    """The identities of statements of loops that call a function for variables which the next iteration reads."""
+    own = {function.name for function in functions}
+    for loop in nodes_of(tree):
+        if not isinstance(loop, LOOPS):
+            continue
+        first = exposed(loop.body, set())
+        for one in loop.body:
+            value = one.value if isinstance(one, ast.Assign) else None
+            is_call = isinstance(value, ast.Call) and called_name(value) in own and len(value.args) > 1
+            if is_call and names_in([one]).writes & first:
+                yield id(one)
 
 
 def _computes(value: ast.expr) -> bool:
@@ -147,7 +183,9 @@ def knowledge_of(tree: ast.Module, folder: str | None = None, is_wide: bool = Fa
         known.trains.update(other.trains)
         known.noticed.update(other.noticed)
         known.scalar.update(other.scalar)
+        known.bitwise.update(other.bitwise)
     known.sums = sums(tree, (lambda node: is_update(node) or is_carried(node)) if is_wide else is_update)
+    known.renewed = set(_renewed(tree, functions)) if is_wide else set()
     telling = [[node for node in walk(f.body) if isinstance(node, _TELLING)] for f in functions]
     for names, belongs in ((known.noticed, _is_noticed), (known.trains, _is_training)):
         while True:
@@ -156,6 +194,7 @@ def knowledge_of(tree: ast.Module, folder: str | None = None, is_wide: bool = Fa
                 break
             names.update(more)
     known.scalar |= {f.name for f in functions if _is_scalar(f)}
+    known.bitwise |= {f.name for f in functions if any(map(is_bitwise, walk(f.body)))}
     return known
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from .find import CHANGING, Candidate, Knowledge
+from .find import CHANGING, Candidate, Knowledge, is_bitwise, is_list_renewed
 from .interface import Outline, Refusal, find_names
 from .moved import LEAVING, leaves, may_move, scalars_of
 from .names import called_name, children, names_in, nodes_of, root_name, walk, words
@@ -121,6 +121,8 @@ def _parts(block: list[ast.stmt], candidate: Candidate, known: Knowledge, is_ask
         training = [k for k, one in enumerate(block) if not _obstacle(one, set(), known)]
     if not training:
         raise Refusal(candidate.loop.lineno, "none of its own statements trains")
+    while training[-1] + 1 < len(block) and is_list_renewed(block[training[-1] + 1]):
+        training.append(training[-1] + 1)  # it belongs to what trains in front of it
     found: list[Outline] = []
     start, fresh, computed, obstacle = 0, set[str](), set[str](), ""
     moved, stops = list[ast.stmt](), dict[int, ast.stmt]()
@@ -248,6 +250,8 @@ def _is_preparation(statement: ast.stmt, candidate: Candidate, known: Knowledge)
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     if any(isinstance(node, (ast.Attribute, ast.Subscript)) for target in targets for node in nodes_of(target)):
         return False
+    if any(is_bitwise(n) or (isinstance(n, ast.Call) and called_name(n) in known.bitwise) for n in walk([statement])):
+        return True
     return _only_chooses(statement.value, candidate, known)
 
 

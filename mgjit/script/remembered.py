@@ -112,7 +112,7 @@ def verdict_on(section: Section) -> Verdict | None:
         return Verdict(IN_VAIN, section.total(), section.iteration, 0.0, reason)
     each = section.each or _HOPED * section.iteration
     iterations = section.total() + section.calls
-    compiled = max(0.0, iterations - step.stats.plain_calls)
+    compiled = section.calls if section.worth else max(0.0, iterations - step.stats.plain_calls)
     worth = compiled * (section.iteration - each) - LOADING - section.tracing
     word = PAYS if worth > 0.0 else TOO_EARLY
     return Verdict(word, iterations, section.iteration, max(0.0, worth))

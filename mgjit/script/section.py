@@ -451,9 +451,9 @@ class Trying(Section):
         self._note_plain()
         comes_last(self)
         step = self.step or self._made()
-        started = thread_time()
+        allowed, started = self._allowed(), thread_time()
         try:
-            found = step.attempt(arguments, self.iteration, self._allowed())
+            found = step.attempt(arguments, self.iteration, allowed)
         except Exception as error:
             PURSE.note(started - thread_time())
             return self._failed(error)
@@ -461,9 +461,12 @@ class Trying(Section):
         if found is step.nothing:
             return self._without_result(step, seconds)
         self.is_inside = not self.source.is_value
-        self.calls, self.judged = self.calls + 1, self.judged + 1
-        self.compiled += seconds
+        self.calls += 1
         PURSE.note(self.iteration - seconds)
+        if step.has_prepared:  # once for each kernel
+            self.tracing += seconds
+            return (found,)
+        self.compiled, self.judged = self.compiled + seconds, self.judged + 1
         self.vain = max(0.0, self.vain - max(0.0, self.iteration - seconds))
         self.slow += seconds > _WORTH * self.iteration
         if self.judged == _SLOW:

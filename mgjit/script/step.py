@@ -194,7 +194,8 @@ class OutlinedStep(CompiledStep[Any, Any]):
     ) -> None:
         self._numbers_only, self._leaving = numbers_only, leaving
         self.undone = self.fruitless = 0  # calls, and traces that have led to no kernel
-        self.has_traced = False  # whether the last attempt has made a trace
+        self.has_traced = False  # whether the last attempt has made a trace, and nothing else
+        self.has_prepared = False  # whether the last call has made or loaded a kernel as well, or was compared
         self.seconds = 0.0  # of the last one on the general path that Python has to make
         self._left_out, self._allowed = 0, 0.0
         self._waiting: Hashable = None  # the structure of the call that Python is making, which waits for its kernel
@@ -237,7 +238,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
 
     def attempt_again(self, arguments: Sequence[Any]) -> Any:
         """As `attempt`, where nobody measures it; if Python has to make the call, `seconds` is what that has taken."""
-        self.has_traced = False
+        self.has_traced = self.has_prepared = False
         found = self(*arguments)
         if found is NOTHING:
             return NOTHING
@@ -268,10 +269,12 @@ class OutlinedStep(CompiledStep[Any, Any]):
         kernels, maker = self._kernels, self._kernels.maker
         assert isinstance(maker, OutlinedMaker)
         runs, known = maker.runs, len(kernels) + kernels.waiting
-        started = thread_time()
+        before, started = (maker.runs, len(kernels), self.stats.compared_calls), thread_time()
         maker.deadline = started + self._allowed
         try:
-            return self._turn.run(self._perform, "step", arguments, {})
+            found = self._turn.run(self._perform, "step", arguments, {})
+            self.has_prepared = before != (maker.runs, len(kernels), self.stats.compared_calls)
+            return found
         except PlainCall as plain:
             self.has_traced, more = maker.runs > runs, len(kernels) + kernels.waiting - known
             self.fruitless += more < 0 or (self.has_traced and not more)

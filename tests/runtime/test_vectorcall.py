@@ -126,6 +126,18 @@ def test_03_tables_and_ints() -> None:
     assert found == [(plain(*arguments), *w) for arguments in calls * 3]
 
 
+def test_03_a_label_in_a_row() -> None:
+    """An int among floats that is an index: one out of its range is an error of the general path."""
+    table = [0.5, 0.25, 2.0]
+    step = compiled(lambda row: table[row[-1]] * row[0], [1.5, 2])
+    assert [step([2.5, k]) for k in range(3)] == [1.25, 0.625, 5.0]
+    with pytest.raises(IndexRangeError):
+        step([2.5, 3])
+    with pytest.raises(TypeError):
+        step([2.5, 1.0])
+    assert step([2.5, 1]) == 0.625
+
+
 @pytest.mark.parametrize("size", [3, 33, 1023])
 def test_03_lists_with_another_object(size: int) -> None:
     """It is looked at, wherever it is; what is not taken is computed by another path."""

@@ -49,6 +49,25 @@ def test_an_update_by_a_function_is_a_step(tmp_path: Path) -> None:
     assert compiled_calls(explained(tmp_path, written(tmp_path, FITTED))) > 30
 
 
+MIXTURE = """
+def weights(data, means):
+    return [[1.0 / (1e-3 + (x - m) ** 2) for m in means] for x in data]
+def update(data, rows):
+    sums = [sum(row[k] for row in rows) for k in range(2)]
+    return [sum(row[k] * x for row, x in zip(rows, data)) / sums[k] for k in range(2)], sums
+data = [0.1 * k for k in range(12)] + [3.0 + 0.1 * k for k in range(9)]
+means, sums = [0.5, 1.0], [1.0, 1.0]
+for number in range(60):
+    rows = weights(data, means)
+    means, sums = update(data, rows)
+print(means, sums)
+"""
+
+
+def test_what_the_next_iteration_begins_with_is_a_step(tmp_path: Path) -> None:
+    assert compiled_calls(explained(tmp_path, written(tmp_path, MIXTURE))) > 30
+
+
 @pytest.mark.parametrize("line", ["for number in range(40):", "    for x, y in points:"])
 def test_a_comment_leaves_a_loop_alone(line: str) -> None:
     assert rewritten(FITTED, "<test>") is not None

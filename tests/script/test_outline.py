@@ -55,6 +55,32 @@ def test_preparation_stays_outside() -> None:
     assert (found.arguments, found.results) == (["tokens"], [])
 
 
+def test_bits_of_ints_are_looked_at_in_front_of_the_step() -> None:
+    found = only(
+        "def digits(n):\n    return [(n >> k) & 1 for k in range(8)]\n"
+        "for step in range(9):\n"
+        "    n = random.randrange(256)\n"
+        "    bits = digits(n)\n"
+        "    low = n & 1\n"
+        "    loss = f(bits, low)\n"
+        "    loss.backward()\n"
+    )
+    assert lines(found) == [7, 8]
+    assert (found.arguments, found.results) == (["bits", "low"], [])
+
+
+def test_a_list_that_is_made_anew_behind_an_update_belongs_to_the_step() -> None:
+    found = only(
+        "for batch in data:\n"
+        "    g = gradient(batch)\n"
+        "    v[0] -= 0.1 * g[0]\n"
+        "    w = [a + b for a, b in zip(w, v)]\n"
+        "    losses.append(w[0])\n"
+    )
+    assert lines(found)[-1] == 4
+    assert found.results == ["w"]
+
+
 def test_a_list_that_is_filled_is_no_preparation() -> None:
     found = only(
         "for x in data:\n    losses = []\n    losses.append(f(x))\n    loss = sum(losses)\n    loss.backward()\n"
