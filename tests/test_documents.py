@@ -8,10 +8,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,31 +74,36 @@ ALL = programs()
 
 def run(source: str, folder: Path, page: str, *command: str, **variables: str) -> str:
     """What a program prints, run in a folder with the files of its page's folder that it imports."""
+    for one in ALL:
+        is_beside = one.file and Path(one.page).parent == Path(page).parent
+        if is_beside and re.search(rf"^from {one.file[:-3]} ", source, re.M):  # type: ignore[index]
+            shutil.copytree(_made(one).name, folder, dirs_exist_ok=True)
+    return _printed("program.py", source, folder, *command, **variables)
+
+
+@functools.cache
+def _made(one: Program) -> tempfile.TemporaryDirectory[str]:
+    """A folder in which a file has run."""
+    folder = tempfile.TemporaryDirectory()
+    _printed(str(one.file), one.source, Path(folder.name))
+    return folder
+
+
+def _printed(file: str, text: str, folder: Path, *command: str, **variables: str) -> str:
     environment = {name: text for name, text in os.environ.items() if not name.startswith("MGJIT_")}
     environment.update(PYTHONPATH=str(ROOT), MGJIT_CACHE_DIR=str(folder / "cache"), **variables)
-
-    def printed(file: str, text: str) -> str:
-        (folder / file).write_text(text, "utf-8")
-        done = subprocess.run(
-            [sys.executable, *command, file],
-            check=False,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=300,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    for one in ALL:
-        if (
-            one.file
-            and Path(one.page).parent == Path(page).parent
-            and re.search(rf"^from {one.file[:-3]} ", source, re.M)
-        ):
-            printed(one.file, one.source)
-    return printed("program.py", source)
+    (folder / file).write_text(text, "utf-8")
+    done = subprocess.run(
+        [sys.executable, *command, file],
+        check=False,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 WHOLE = [one for one in ALL if one.is_whole]

@@ -129,6 +129,7 @@ def test_03_circles_are_found() -> None:
     assert _circle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d", "b"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("folder", sorted({place.split("/")[0] for place in ORDER} - {"__init__", "__main__"}))
 def test_04_a_folder_can_be_imported_first(folder: str) -> None:
     """In a process that has imported nothing else of the package, its last module first."""
