@@ -126,12 +126,6 @@ class Conversions:
         return self.__copy__()  # type: ignore[no-any-return]
 
 
-def _type_of(number: Any) -> type:
-    from .apply import number_type
-
-    return number_type(number)
-
-
 def _refuse(what: str) -> NoReturn:
     raise TraceError(
         f"{user_location()}: {what} of a tensor inside a compiled step, where its numbers are not known yet. Return "

@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ...base.cached import cached_property
 from ...ir.opcodes import KIND_SHIFT
@@ -33,44 +33,6 @@ class Separated(NamedTuple):
     base: int
     steps: list[int | None]
     table: list[int]
-
-
-class Domain(Protocol):
-    """The iterations of a statement.
-
-    Attributes:
-        dimensions: the loops around it.
-        origin: the first iteration.
-    """
-
-    dimensions: Sequence[Dimension]
-    origin: Point
-
-    def affine(self, column: array[int], base: int, known: frozenset[int]) -> tuple[int, list[int]] | None:
-        """The entry of the first iteration, and the step along each loop, if the column is affine.
-
-        Args:
-            base: the position of iteration 0 of all loops.
-            known: the loops along which it is known to change by the same step everywhere.
-        """
-
-    def span(self, steps: Sequence[int]) -> tuple[int, int]:
-        """The least and the greatest distance from what is affine with these steps to its first entry."""
-
-    def neighbours(self, k: int) -> tuple[int, int, int]:
-        """The positions, from `base` on, of two iterations that differ in one loop only, and by how much."""
-
-    def is_single(self, k: int) -> bool:
-        """Whether all iterations are the same one of a loop."""
-
-    def positions(self, base: int) -> list[int]:
-        """The positions of all iterations."""
-
-    def separated(self, entries: Sequence[int]) -> Separated:
-        """Entries, one for each of the positions, with a table only over the loops that need one."""
-
-    def table(self, entries: Sequence[int]) -> list[int]:
-        """Entries, one for each of the positions, as a table over all loops."""
 
 
 class Box:

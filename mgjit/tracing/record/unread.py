@@ -30,11 +30,6 @@ class Unread(TracedView):
 _READ: Any = vars(Unread)["_read"]
 
 
-def is_unread(thing: Any) -> bool:
-    """Whether something stands for what was there."""
-    return type(thing) is Unread
-
-
 def note_read(thing: Any) -> None:
     """Something is compared by its identity."""
     if type(thing) is Unread:
