@@ -381,6 +381,8 @@ def described(path: Any) -> str:
     while path is not None:
         path, label = path
         parts.append(label)
+        if label.startswith("the variable "):  # of a function, whose own path says no more
+            break
     return "".join(reversed(parts))
 
 

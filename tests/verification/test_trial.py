@@ -23,6 +23,8 @@ from mgjit.tracing.call.results import Result
 from mgjit.tracing.surroundings.guard import Guard
 from mgjit.verification import trial
 from mgjit.verification.comparison import differences, is_same
+from mgjit.verification.holders import described
+from mgjit.verification.snapshot import Snapshot
 from mgjit.verification.trial import Trial, plain_seconds, reason_without_trial
 
 pytestmark = pytest.mark.filterwarnings("default::mgjit.errors.MismatchWarning")
@@ -549,3 +551,18 @@ def test_20_what_is_the_same(one: Any, other: Any, are_same: bool) -> None:
     """Types and bits."""
     assert is_same(one, other) is are_same
     assert is_same(other, one) is are_same
+
+
+def test_a_variable_of_an_inner_function_is_named_by_itself() -> None:
+    """Not behind the name of the function."""
+
+    def outer() -> Any:
+        kept = [1.0]
+
+        def inner() -> float:
+            return kept[0]
+
+        return inner
+
+    found = Snapshot([("step", outer())])
+    assert "the variable kept" in {described(holder.path) for holder in found.holders}
