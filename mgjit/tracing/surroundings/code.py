@@ -156,6 +156,16 @@ def captured(function: FunctionType) -> Iterator[Place]:
     yield from (Root(default, name) for name, default in (function.__kwdefaults__ or {}).items())
 
 
+def asked_for(function: FunctionType) -> set[str]:
+    """Names of attributes that a function may ask for although there may be none: `hasattr(module, "name")`."""
+    if _ASKING.isdisjoint(read(function.__code__).names):
+        return set()
+    return {text for inner in codes(function.__code__) for text in _strings(inner.co_consts) if text.isidentifier()}
+
+
+_ASKING = frozenset({"getattr", "hasattr"})
+
+
 def searched(function: FunctionType) -> list[str]:
     """The global variables that a function may reach by `globals()`, `eval` or `exec`, judging by its strings.
 

@@ -40,7 +40,7 @@ from ...memory.live import deletions, raw_attributes
 from ...nn.scalar import Neuron
 from ...tensor.memory import LeavesAsBefore, Memory, NumbersOf
 from .before import Group
-from .code import import_names, read, searched
+from .code import asked_for, import_names, read, searched
 from .facts import Column, Facts, describe_difference, is_equal
 from .places import Entry, Place, Variable
 from .roles import LONGEST_LIST
@@ -245,6 +245,8 @@ class Guard:
     def _note_containers(self, survey: Survey) -> None:
         for shape, thing, copied, place in survey.containers():
             kind, path = type(thing), place
+            if issubclass(kind, defaultdict) and "default_factory" in survey.names:
+                self._rarely.parts(thing, functools.partial(_factory, thing), path)
             if (id(thing), None) in self._looked_after:
                 self._rarely.answer(thing.__len__, (path, "'s length"))
             elif kind in (list, tuple) and copied and len(copied) <= LONGEST_LIST and all(map(is_number, copied)):
@@ -282,8 +284,12 @@ class Guard:
             for name, _ in import_names(function):
                 if name in sys.modules:
                     self._rarely.entry(sys.modules, name, f"sys.modules[{name!r}]")
-        for module, name in survey.user_modules():
-            self._rarely.keys([vars(module)], [name])
+        asked = set().union(*map(asked_for, survey.functions))
+        for module, name, is_of_user in survey.modules():
+            if is_of_user:
+                self._rarely.keys([vars(module)], [name])
+            for missing in asked - vars(module).keys():
+                self._rarely.entry(vars(module), missing, f"{name}.{missing}")
         named = (content for _, content in survey.variables.values())
         if any(isinstance(kind, ABCMeta) for kind in chain(survey.classes, named)):
             self._rarely.answer(get_cache_token, "what is registered with abstract base classes")
@@ -444,6 +450,10 @@ def _lying_at(place: Place) -> Any:
         return place.read()
     except (AttributeError, LookupError, ValueError):
         return MISSING
+
+
+def _factory(thing: defaultdict[Any, Any]) -> list[Any]:
+    return [thing.default_factory]
 
 
 def _others(entries: dict[Any, Any], known: Collection[Any]) -> list[Any]:

@@ -38,6 +38,7 @@ from types import (
 )
 from typing import Any, NamedTuple, TypeVar, cast
 
+from ...base.lookup import entries
 from ...engine.state import State
 from ...engine.value import Value
 from ...memory.live import Field, field_of, has_dict, raw_attributes
@@ -389,7 +390,8 @@ REFERENCES = (weakref.ref, *PROXIES)
 
 def is_iterator(kind: type) -> bool:
     """Whether objects of a class are iterators whose state is out of sight."""
-    return hasattr(kind, "__next__") and not is_of_user(kind) and not issubclass(kind, (*PROXIES, list))
+    is_one = any("__next__" in entries(base) for base in kind.__mro__)
+    return is_one and not is_of_user(kind) and not issubclass(kind, (*PROXIES, list))
 
 
 _REFERENCE = Shape(_of_reference, lambda thing: [_target(thing)])

@@ -180,9 +180,9 @@ class Survey:
         """All containers, with how they are taken apart, what they held, and the place of each."""
         return self.before.containers
 
-    def user_modules(self) -> Iterable[tuple[ModuleType, str]]:
-        """The modules of the user's that the code names, with the names."""
-        return [(module, name) for module, name, _ in self._modules_named if not is_module_of_python(module)]
+    def modules(self) -> Iterable[tuple[ModuleType, str, bool]]:
+        """The modules that the code names, with the names, and whether they are not Python's."""
+        return [(module, name, not is_module_of_python(module)) for module, name, _ in self._modules_named]
 
     def outside(self) -> Outside:
         """Where the code may meet what depends on the world outside of the step."""
