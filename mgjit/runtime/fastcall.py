@@ -36,6 +36,7 @@ from typing import Any
 from ..base.ffi import PYPY, PointerBlock
 from ..compiler.codegen.entries import MOST_INPUTS
 from ..tracing.call.results import ConstantResult, OutputResult
+from ..tracing.source.debugging import is_debugged
 from ..tracing.surroundings.guard import Guard
 from . import vectorcall
 from .conditions import ConditionWriter, Unsuitable
@@ -108,6 +109,7 @@ def fast_call(
     of_guard = guard.conditions(writer.name_of, writer.variable_of, namespace, writer.parameters)
     writer.conditions += of_guard
     writer.conditions.append(f"not {writer.name_of(tracing)}")
+    writer.conditions.append(f"({writer.name_of(sys.gettrace)}() is None or not {writer.name_of(is_debugged)}())")
     brief = is_short(kernel, turn)
     short = brief and not writer.puts
     quick = brief or _is_quick(kernel, turn)

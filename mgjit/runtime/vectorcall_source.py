@@ -327,7 +327,7 @@ static int holds(Call *call)
         int is_true = asked(call->look);
         if (is_true <= 0) return is_true;
     }
-    return PyDict_Size(call->nothing) == 0;
+    return PyDict_Size(call->nothing) == 0 && PyThreadState_Get()->c_tracefunc == NULL; /* `general` asks who traces */
 }
 
 /* `make` as a class of floats without an own __new__ or __init__; else NULL. */

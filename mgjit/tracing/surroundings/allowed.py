@@ -151,7 +151,7 @@ _ASKING = re.compile(
         |relative_to|with_\w+|name|stem|suffix|suffixes|parent|parents|parts|drive|root|anchor|__\w+__)$)\w+
     | functools\._?lru_cache_wrapper\.cache_\w+
     | random\.SystemRandom.*
-    | copyreg\.\w+ | _thread\._local\.\w+
+    | builtins\.object\.__subclasses__ | copyreg\.\w+ | _thread\._local\.\w+
     | re\.purge | json\.(load|dump)
     """,
     re.VERBOSE,
@@ -253,12 +253,13 @@ def _is_ours(thing: Any) -> bool:
 def _is_class_of_numpy(base: type) -> bool:
     module = module_of(base)
     if module.startswith("numpy.random"):
-        return True
+        return base.__name__ in _GENERATORS
     is_number = any(kind.__module__ == "numpy" and kind.__name__ == "generic" for kind in base.__mro__)
     return module.partition(".")[0] == "numpy" and (is_number or base.__name__ in _NUMPY_CLASSES)
 
 
 _DISPATCHER = "_ArrayFunctionDispatcher"  # what functions of numpy's are
+_GENERATORS = frozenset({"Generator", "RandomState"})
 _NUMPY_CLASSES = frozenset({"ndarray", "dtype", "ufunc", "flatiter", "finfo", "iinfo", _DISPATCHER})
 
 
@@ -446,7 +447,8 @@ def _has_effects_only(module: str, name: str) -> bool:
 def _is_allowed_method(method: Any) -> bool:
     function, owner = method.__func__, method.__self__
     if type(function) is FunctionType and type(function.__code__) is not _BUILTIN_CODE:
-        if _is_allowed_function(function):
+        is_other_array = module_of(function).partition(".")[0] == "numpy" and is_foreign(type(owner))  # of `numpy.ma`
+        if _is_allowed_function(function) and not is_other_array:
             return True
         return function.__name__ in allowed_attributes(type(owner)) and not is_of_user(type(owner))
     return _is_allowed_of(owner, getattr(function, "__name__", ""))

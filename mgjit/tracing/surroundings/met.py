@@ -44,7 +44,8 @@ _CLASSES: tuple[type, ...] = (
     MethodType, BaseException,
 )  # fmt: skip
 _KNOWN = frozenset(name for kind in _CLASSES for base in kind.__mro__ for name in entries(base)) - {
-    name for name in entries(pathlib.Path) if not name.startswith("_")
+    "__subclasses__",
+    *(name for name in entries(pathlib.Path) if not name.startswith("_")),
 }
 _OF_STREAMS = frozenset(name for kind in (io.StringIO, io.BytesIO) for base in kind.__mro__ for name in entries(base))
 #: Modules of containers that keep nothing.

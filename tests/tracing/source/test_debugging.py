@@ -18,6 +18,7 @@ import mgjit
 from mgjit import nn
 from mgjit.base.ffi import PYPY
 from mgjit.errors import PlainWarning
+from mgjit.runtime.vectorcall import extension
 from mgjit.tracing.source.debugging import is_debugged
 
 
@@ -61,6 +62,37 @@ def test_1_while_a_debugger_is_at_work_calls_are_plain(no_tracer: None) -> None:
     assert step.stats.calls == 1
     assert step(3.0) == 7.0
     assert step.stats.calls == 2
+
+
+@pytest.mark.parametrize("in_c", [False, True])
+def test_1_a_debugger_that_begins_beside_quick_calls(
+    in_c: bool, no_tracer: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extension, "make", None)
+    monkeypatch.setattr(extension, "is_possible", in_c and extension.is_possible)
+    extension.obtain()
+    lines: list[int] = []
+
+    def tracer(frame: Any, event: str, argument: Any) -> Any:
+        lines.extend([frame.f_lineno] if event == "line" and frame.f_code is function.__code__ else [])
+        return tracer
+
+    def function(x: float) -> float:
+        return 2.0 * x
+
+    step = mgjit.compile(background=False)(function)
+    for number in range(100):
+        assert step(float(number)) == 2.0 * number
+    compiled = step.stats.calls
+    sys.settrace(tracer)
+    try:
+        assert step(3.0) == 6.0
+    finally:
+        sys.settrace(None)
+    assert lines == [function.__code__.co_firstlineno + 1]
+    assert step.stats.calls == compiled
+    assert step(4.0) == 8.0
+    assert len(lines) == 1
 
 
 @pytest.mark.skipif(PYPY, reason="the tracer would be one of Python")
