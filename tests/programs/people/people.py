@@ -58,9 +58,10 @@ class Became(NamedTuple):
 
 def load() -> dict[str, list[Program]]:
     """All programs, by chapter."""
-    from tests.programs.people import engines, models, networks, searches
+    from tests.programs.people import courses, engines, models, networks, searches
 
-    return {str(module.__doc__).rstrip("."): module.PROGRAMS for module in (networks, engines, models, searches)}
+    modules = (networks, engines, models, searches, courses)
+    return {str(module.__doc__).rstrip("."): module.PROGRAMS for module in modules}
 
 
 def became(program: Program, folder: Path) -> Became:
