@@ -130,6 +130,7 @@ def model(options: dict[str, Any], way: str) -> Model:
 
 @pytest.mark.parametrize("options", BACKENDS, ids=lambda options: " ".join(options.values()))
 @pytest.mark.parametrize("way", list(WAYS))
+@pytest.mark.sampled
 def test_01_calls(options: dict[str, Any], way: str) -> None:
     """The second call, and those that take the fast path; a good one works in between and afterwards."""
     make, made = WAYS[way][0], model(options, way)
@@ -144,6 +145,7 @@ def test_01_calls(options: dict[str, Any], way: str) -> None:
 
 @pytest.mark.parametrize("options", BACKENDS, ids=lambda options: " ".join(options.values()))
 @pytest.mark.parametrize("number", [-1.0, 5.0, 0.5, math.nan, math.inf, 1e300])
+@pytest.mark.sampled
 def test_02_the_first_call(options: dict[str, Any], number: float) -> None:
     """Traced, built, checked: and then not run."""
     model(options, "a float")

@@ -61,6 +61,7 @@ def test_01_numbers_enter_rounded(single: Compile) -> None:
 
 
 @pytest.mark.parametrize("code", "bBhHiIlLqQ")
+@pytest.mark.sampled
 def test_02_integers_of_buffers_enter_as_float_of_them(single: Compile, code: str) -> None:
     """By way of float64, as `float(n)` in Python; alone and many side by side."""
     size = 8 * struct.calcsize(code)

@@ -110,6 +110,7 @@ DRAWS: dict[str, Callable[[float], Any]] = {
 
 @backends
 @pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.sampled
 def test_01_draws(name: str, options: dict[str, Any]) -> None:
     """Each method, as it stands: equal results, equal states after every call."""
     if name == "sample with counts" and not hasattr(random.Random, "randbytes"):

@@ -38,6 +38,7 @@ def test_01_total(name: str) -> None:
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("options", [{}, {"compiler": "tcc"}, {"backend": "python"}, {"dtype": "float32"}], ids=str)
+@pytest.mark.sampled
 def test_02_compiled(name: str, options: Any) -> None:
     """The same bits in C, one by one and in lanes."""
     precision = mgjit.engine.precision.FLOAT32 if "dtype" in options else mgjit.engine.precision.FLOAT64

@@ -65,6 +65,7 @@ CASES = [
 
 @pytest.mark.parametrize(("function", "point"), CASES)
 @pytest.mark.parametrize("backend", ["gcc", "tcc", "python"])
+@pytest.mark.sampled
 def test_gradient(function: Callable[..., Any], point: tuple[float, ...], backend: str) -> None:
     if missing(backend):
         pytest.skip(f"{missing(backend)} is not installed")
