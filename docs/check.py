@@ -3,11 +3,13 @@
 1. Every page is below 300 kB.
 2. Nothing is loaded from elsewhere: the site works without a network.
 3. Every link inside of the site leads to a file, and to a heading of it, that exist.
-4. Pages have no sentence of more than 30 words, and no cell of a table of more than 20.
+4. No page shows a folder of the machine that has built it.
+5. Pages have no sentence of more than 30 words, and no cell of a table of more than 20.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -16,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 LARGEST = 300_000  # bytes
 DOCS = Path(__file__).resolve().parent
+_FOLDERS = (str(DOCS.parent), os.path.dirname(os.__file__))
 #: Pages that are made from tables of tests, whose cells are whole situations.
 _OTHERS = {f"{name}.md" for name in ("people", "robustness", "traps")}
 #: What a browser fetches by itself.
@@ -70,6 +73,8 @@ def problems(site: Path) -> list[str]:
         name = path.relative_to(site)
         if path.stat().st_size > LARGEST:
             found.append(f"{name}: {path.stat().st_size:,} bytes, more than {LARGEST:,}")
+        text = path.read_text("utf-8")
+        found += [f"{name}: shows {folder}" for folder in _FOLDERS if folder in text]
         found += [f"{name}: loads {url}" for url in page.loaded if urlsplit(url).netloc]
         for url in (*page.loaded, *page.links):
             parts = urlsplit(url)

@@ -35,6 +35,8 @@ html_copy_source = html_show_sourcelink = False
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as they are written: `generator=random`
+autodoc_inherit_docstrings = False  # what says nothing of its own is where it was first defined
 autodoc_typehints = "none"  # signatures have them already
 autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False

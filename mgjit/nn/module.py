@@ -275,7 +275,7 @@ class Module:
     # ---- text -----------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of the text of a layer."""
+        """What `repr(layer)` shows in its parentheses."""
         return ""
 
     def __repr__(self) -> str:

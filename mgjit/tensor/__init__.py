@@ -1,7 +1,7 @@
-"""Tensors: arrays of scalars whose operations are loop nests, eager or recorded whole in a compiled step.
+"""Tensors: arrays of numbers, computed at once, or compiled as part of a step.
 
-Functions take their arguments under the names of NumPy and of PyTorch (spellings.py), and most are methods of tensors
-as well.  The module itself makes a tensor if it is called.
+Functions accept the argument names of NumPy and of PyTorch, and most are methods of tensors, too.  The module itself
+may be called: `mgjit.tensor([1.0, 2.0])` makes a tensor.
 """
 
 import sys

@@ -20,7 +20,10 @@ class DType(NamedTuple):
     """An element type.
 
     Attributes:
-        name: as NumPy and PyTorch spell it. format: its struct code. size: in bytes. rank: floats are above integers.
+        name: as NumPy and PyTorch spell it.
+        format: its struct code.
+        size: in bytes.
+        rank: floats are above integers.
     """
 
     name: str
