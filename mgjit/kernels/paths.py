@@ -5,9 +5,11 @@
    one.  The kernels of such paths are tried, the one that has helped most often first.
 2. If there is none, the call is plain Python.  Where the plain calls that have left at the same place have taken as
    long as a trace, as for any structure (first_calls/earnings.py), the next one is traced.
+   A call in which a number is infinite or nan, as where plain Python raises an error, is made by plain Python.
 3. There are at most `_MOST` paths for a structure.  Where those that have been traced hardly come again, as in a step
    that asks about each of many numbers, the step is plain Python for good.  So it is where paths are traced again and
-   again, because another one puts new lists where they had found others.
+   again, because another one puts new lists where they had found others; and where numbers are not finite in more than
+   one call of `_CALLS_A_FAILURE`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..engine.leaks import PlainCall
 from ..memory.buffers import Moved
+from ..runtime.detached import release
 from ..runtime.kernel import Kernel
 from ..tracing.call.lengths import lengths_of
 from ..tracing.tracer.knowledge import Again
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from ..compiler.build.options import StepOptions
     from ..runtime.stats import Stats
     from .awaited import Awaited
+    from .factory import Maker
     from .first_calls.plain import PlainCalls
     from .members import Members
 
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
 _MOST, _FEW, _SHARE = 32, 8, 1 / 8
 #: So many times paths may be traced again; from then on once in so many compiled calls.
 _MOST_AGAIN, _CALLS_AGAIN = 4, 64
+#: So many calls may fail because a number is not finite; and from then on one in so many compiled calls.
+_MOST_FAILURES, _CALLS_A_FAILURE = 8, 32
 #: So many answers are told of a line.
 _MOST_TOLD = 8
 #: So many calls that another kernel has left are the first ones of a kernel, which take longer.
@@ -74,6 +80,7 @@ class Paths:
         plain: PlainCalls
         earnings: Earnings
         stats: Stats
+        maker: Maker
         last: Kernel | None
         _kernels: dict[Hashable, Kernel]
         _awaited: Awaited
@@ -92,6 +99,7 @@ class Paths:
         """Begin without any."""
         self._misses: dict[Hashable, int] = {}  # calls that a path was not for, by structure
         self._again: dict[Hashable, int] = {}  # paths that have been traced again, by structure
+        self._failures: dict[Hashable, int] = {}  # calls in which a number was not finite, by structure
         self._met_paths: set[PathKey] = set()
         self._beside: dict[tuple[Kernel, int, float], list[Kernel]] = {}  # paths, by where calls leave another one
         self._made: Kernel | None = None  # for the path of the call under way
@@ -108,6 +116,8 @@ class Paths:
         left = _exit_of(missed)
         missed.missed = 0
         self._note_miss(left.structure)
+        if left.following is None:
+            self._note_failure(left, missed.told[len(left.answers)].line)
         kernel = self._known_path(left, tried, arguments) or self._next_path(left, missed, tried, arguments)
         kernel.helped += 1
         self.last = kernel
@@ -136,8 +146,12 @@ class Paths:
         return kernel
 
     def _close(self, structure: Hashable, reason: str) -> NoReturn:
-        for kernel in self.paths_of(structure):
+        kernels = self.paths_of(structure)
+        for kernel in kernels:
             self.forget(kernel)
+        if not self._kernels:  # whose memory would slow down plain calls
+            for kernel in kernels:
+                release(kernel.moved, self.maker.token)
         self.plain.close(structure, reason)
         raise PlainCall(reason)
 
@@ -245,6 +259,17 @@ class Paths:
         self._again[key.structure] = self._again.get(key.structure, 0) + (key in self._met_paths)
         self._met_paths.add(key)
         self._add(key, kernel)
+
+    def _note_failure(self, left: Exit, line: str) -> None:
+        """Note a call in which a number, that was asked for at a line, is infinite or nan.
+
+        Raises:
+            PlainCall: there have been too many.
+        """
+        found = self._failures[left.structure] = self._failures.get(left.structure, 0) + 1
+        if found > _MOST_FAILURES and self.stats.calls < _CALLS_A_FAILURE * found:
+            reason = f"{line}: plain Python raises an error in many of its calls, or a number is infinite or nan there"
+            self._close(left.structure, f"{reason}, so that compiled calls are of no use")
 
     def _note_miss(self, structure: Hashable) -> None:
         self._misses[structure] = self._misses.get(structure, 0) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from typing import Any
@@ -158,6 +159,51 @@ def test_3_a_path_that_makes_those_of_others_useless(monkeypatch: pytest.MonkeyP
             assert step(0.1 * (7 * k % 9)) == plain(0.1 * (7 * k % 9))
     assert step.stats.traces < 20
     assert "would be traced again" in step.stats.last.reason
+
+
+class Sigmoid:
+    """A unit whose activation handles an overflow, as people write it."""
+
+    def __init__(self) -> None:
+        self.weight, self.handled = 0.5, 0
+
+    def step(self, x: float) -> float:
+        z = self.weight * x
+        try:
+            y = 1.0 / (1.0 + math.exp(-z))
+            slope = y * (1.0 - y) / x
+        except OverflowError:
+            y, slope = 0.0, 0.0
+            self.handled += 1
+        except ZeroDivisionError:
+            slope = 0.25
+        self.weight -= 0.01 * (y - 0.3) * slope
+        return y
+
+
+@pytest.mark.parametrize("backend", ["c", "python"])
+def test_2_an_error_that_a_handler_takes(backend: str) -> None:
+    """Calls in which nothing raises are compiled, and others are plain Python."""
+    plain, other = Sigmoid(), Sigmoid()
+    step = mgjit.compile(background=False, backend=backend, refuse="error")(other.step)
+    for k in range(200):
+        x = 0.0 if k == 70 else -1e5 if k == 150 else 0.37 * (k % 5) - 1.0
+        assert (step(x), vars(other)) == (plain.step(x), vars(plain))
+    assert step.stats.plain_calls + step.stats.waiting_calls == 2
+    assert other.handled == 1
+
+
+def test_3_errors_in_many_calls() -> None:
+    """Then the step is plain Python."""
+    plain, other = Sigmoid(), Sigmoid()
+    step = mgjit.compile(background=False)(other.step)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for k in range(60):
+            x = -1e5 if k % 3 == 2 else 0.5
+            assert (step(x), vars(other)) == (plain.step(x), vars(plain))
+    assert ["raises an error in many of its calls" in str(one.message) for one in told] == [True]
+    assert step.stats.calls < 30
 
 
 def test_3_paths_that_take_longer_to_find_than_plain_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 1. A test, an int or an order that Python needs is worked out for the numbers of this call (evaluation.py), and the
    trace goes on with the answer.  What it then records is one path through the step.
 2. Each answer is an assumption: a record says whether it holds.  A number that is infinite or nan fails, since plain
-   Python may have raised an error before it asked.
+   Python may have raised an error before it asked.  That nothing has raised in the body of a `try` is one, too.
 3. Behind everything else comes one more output: 0.0 where all assumptions hold, else the number of the first one that
    does not, counted from 1; negative where that is because of an infinity or nan.  A call for which it is not 0.0 is
    undone (runtime/undo.py), and made on another path, or by plain Python.  Yet another output is what the answer would
@@ -23,6 +23,7 @@ from ...engine.leaks import NewStructure, PlainCall
 from ...errors import user_location
 from ...ir import opcodes as ops
 from .evaluation import Evaluation, Unknown
+from .hazards import hazards
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -49,11 +50,13 @@ class _Assumption(NamedTuple):
     Attributes:
         holds: not 0.0 where it holds. finite: 0.0 unless all numbers behind it are finite; or NO_OPERAND.
         instead: what the answer would have been; nan where that is more than one number.
+        is_of_errors: whether it says no more than that nothing has raised.
     """
 
     holds: int
     finite: int
     instead: int
+    is_of_errors: bool
 
 
 class Answers:
@@ -134,6 +137,21 @@ class Answers:
                     code = self._emit(ops.ADD, code, digit)
         return code
 
+    def nothing_raised(self, start: int) -> bool:
+        """Assume that no operation recorded from `start` on raises in plain Python; returns whether that can be."""
+        found = hazards(self._recorder, start)
+        if any(self._number(record) is None for record in found):
+            return False
+        last = self._assumptions[-1] if self._assumptions else None
+        if found:
+            self._assume([], found, 1)
+        if found and last is not None and last.is_of_errors:  # both lead to plain Python: one of them is enough
+            self.told.pop()
+            more = self._assumptions.pop().finite
+            both = more if last.finite == ops.NO_OPERAND else self._emit(ops.MULTIPLY, last.finite, more)
+            self._assumptions[-1] = last._replace(finite=last.finite if more == ops.NO_OPERAND else both)
+        return True
+
     def verdict(self) -> tuple[int, int] | None:
         """Append the records of the number of the first assumption that fails, and of what is instead of the answer.
 
@@ -142,7 +160,7 @@ class Answers:
         constant, select = _methods(self._recorder)
         result, answer = constant(0.0), constant(0.0)
         for number in range(len(self._assumptions), 0, -1):
-            holds, finite, instead = self._assumptions[number - 1]
+            holds, finite, instead, _ = self._assumptions[number - 1]
             result, answer = select(holds, result, constant(float(number))), select(holds, answer, instead)
             if finite != ops.NO_OPERAND:
                 result = select(finite, result, constant(-float(number)))
@@ -194,7 +212,7 @@ class Answers:
     def _assume(
         self, tests: Sequence[int], operands: Sequence[int], answer: int | tuple[int, ...], instead: int | None = None
     ) -> None:
-        """Note an answer, which is right where all tests are not 0.0."""
+        """Note an answer, which is right where all tests are not 0.0, and all numbers finite."""
         if len(self.told) >= _MOST:
             raise PlainCall(f"{user_location()}: it asks for more than {_MOST} numbers on its way")
         holds = tests[0] if tests else self._recorder.constant(1.0)
@@ -209,7 +227,7 @@ class Answers:
             total = self._emit(ops.ADD, total, difference)
         finite = self._emit(ops.EQUAL, total, self._recorder.constant(0.0)) if differences else ops.NO_OPERAND
         instead = self._recorder.constant(math.nan) if instead is None else instead
-        self._assumptions.append(_Assumption(holds, finite, instead))
+        self._assumptions.append(_Assumption(holds, finite, instead, not tests))
         self.told.append(Answer(answer, user_location()))
 
 

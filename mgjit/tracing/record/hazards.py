@@ -4,7 +4,8 @@
    Wherever one of them does, its result is infinite or nan in compiled code.
 2. Most operations hand on what is infinite or nan, so that many results can be seen in one that is computed from them:
    it is followed through these operations to the last one.
-3. The sum of all these, times 0.0, is 0.0 if they are finite, and nan otherwise.  It becomes one more result.
+3. The sum of all these, times 0.0, is 0.0 if they are finite, and nan otherwise.  It becomes one more result.  In a
+   `try` whose handler goes on, an assumption says that they are finite (answers.py).
 
 The records include what a class's own `backward()` has computed with numbers.  A number that is infinite without an
 error, or is not used in the end, makes the sum nan as well: then a call is undone that need not have been.
@@ -38,27 +39,25 @@ _HANDING_ON = frozenset({ADD, SUBTRACT, MULTIPLY, NEGATE, COPY, SQRT, LOG, DIVID
 _FIRST_ONLY = frozenset({DIVIDE, LINK})
 
 
-def hazards(recorder: Recorder) -> list[int]:
-    """The records whose results are infinite or nan if something recorded so far raises in plain Python."""
-    codes = [code & (NUMBER - 1) for code in recorder.op]
-    found = [k for k, code in enumerate(codes) if code in _RAISING and not _is_harmless(recorder, k, code)]
+def hazards(recorder: Recorder, start: int = 0) -> list[int]:
+    """The records whose results are infinite or nan if something recorded so far raises in plain Python.
+
+    Args:
+        start: the first record that counts.
+    """
+    codes = [code & (NUMBER - 1) for code in recorder.op[start:]]
+    found = [k for k, code in enumerate(codes, start) if code in _RAISING and not _is_harmless(recorder, k, code)]
     if not found:
         return []
-    count, first = len(codes), found[0]
-    end = list(range(count))
-    taken = bytearray(count)
+    first, end = found[0], dict[int, int]()  # by record: the one that it is followed to
     a, b = recorder.a, recorder.b
-    for k in range(count - 1, first, -1):
-        code = codes[k]
+    for k in range(len(recorder.op) - 1, first, -1):
+        code = codes[k - start]
         if code in _HANDING_ON:
-            operand = a[k]
-            if operand >= first and not taken[operand]:
-                taken[operand], end[operand] = 1, end[k]
-            if code not in _FIRST_ONLY:
-                operand = b[k]
-                if operand >= first and not taken[operand]:
-                    taken[operand], end[operand] = 1, end[k]
-    return sorted({end[k] for k in found})
+            for operand in (a[k],) if code in _FIRST_ONLY else (a[k], b[k]):
+                if operand >= first and operand not in end:
+                    end[operand] = end.get(k, k)
+    return sorted({end.get(k, k) for k in found})
 
 
 def _is_harmless(recorder: Recorder, record: int, code: int) -> bool:

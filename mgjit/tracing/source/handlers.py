@@ -4,7 +4,8 @@ Compiled arithmetic goes on where Python raises, so a handler of `ZeroDivisionEr
 traced, a handler may catch what is not meant for it.  The body of each `try` that has handlers is therefore watched:
 
 1. If operations that may raise in Python have been recorded in it, and a handler would take the exception and go on,
-   the call runs as plain Python.
+   the trace assumes that none has raised: a call in which one may have is made by plain Python (record/answers.py).
+   Where nothing can be assumed, all calls run as plain Python.
 2. If a handler is about to take an error of mgjit, such as a TraceError, the call runs as plain Python as well.
 3. A bare `except:` takes even that.  Then the end of the trace is what raises it.
 4. A `finally` that returns, or ends a turn of a loop, takes everything as well.
@@ -26,7 +27,8 @@ from ..record.current import current_recorder
 
 #: What may raise one of these in Python: an operation on numbers, or a backward pass, which is made of them.
 _ERRORS = (ZeroDivisionError, OverflowError, ValueError)
-_MAY_RAISE = frozenset({ops.LINK_DIVIDED, ops.BACKWARD, *ops.opcodes(lambda one: one.raises)})
+_AS_A_WHOLE = frozenset({ops.LINK_DIVIDED, ops.BACKWARD})  # of which nothing can be assumed
+_MAY_RAISE = _AS_A_WHOLE | ops.opcodes(lambda one: one.raises)
 
 
 def goes_on(handler: ast.ExceptHandler) -> bool:
@@ -73,7 +75,7 @@ class Attempt:
         reason = ""
         if error is None or not _is_ours(error):
             handled = next(filter(self._handles, self._lost()), None)
-            if handled is not None:
+            if handled is not None and not self._may_assume():
                 reason = f"{user_location()}: the step handles {handled.__name__}, which compiled calls do not raise"
         elif isinstance(error, Exception) and self._handles(type(error)):
             reason = f"{user_location()}: the step handles an error of mgjit: {error}"
@@ -83,6 +85,15 @@ class Attempt:
             recorder.interrupted = recorder.interrupted or error
         if plain is not None:
             raise plain from None
+
+    def _may_assume(self) -> bool:
+        """Whether the trace now assumes that nothing has raised in the body."""
+        assert self._recorder is not None
+        answers, is_checked = self._recorder.answers, len(self._recorder.checks) > self._checks
+        if answers is None or is_checked or Symbol.divisions > self._divisions:
+            return False
+        codes = {code & (ops.NUMBER - 1) for code in self._recorder.op[self._records :]}
+        return not codes & _AS_A_WHOLE and answers.nothing_raised(self._records)
 
     def _lost(self) -> list[type[Exception]]:
         """The errors that may be raised in Python by what was recorded in the body."""

@@ -73,12 +73,24 @@ def test_outside_of_a_trace_nothing_is_watched() -> None:
         1 / 0  # noqa: B018 - what it raises is what is tested
 
 
-def test_a_handler_of_arithmetic_runs_as_in_python() -> None:
-    @mgjit.compile
+def test_a_handler_of_arithmetic_is_for_plain_python() -> None:
+    @mgjit.compile(background=False)
     def step(a: float, b: float) -> float:
         try:
             return a / b
         except (KeyError, ZeroDivisionError):
+            return -1.0
+
+    assert [step(1.0, b) for b in (2.0, 0.0, 4.0, 0.0)] == [0.5, -1.0, 0.25, -1.0]
+    assert (step.stats.calls, step.stats.plain_calls + step.stats.waiting_calls) == (2, 2)
+
+
+def test_where_nothing_can_be_assumed_all_calls_are_plain(no_paths: None) -> None:
+    @mgjit.compile(background=False)
+    def step(a: float, b: float) -> float:
+        try:
+            return a / b
+        except ZeroDivisionError:
             return -1.0
 
     with pytest.warns(mgjit.errors.BackendWarning, match="handles ZeroDivisionError"):
