@@ -16,6 +16,7 @@ from ...engine.operations import OPERATIONS
 from ...ir.program import Array, Block, Choice, Load, Loop, Node, Operand, Program, Reference, Register, Statement
 from ...ir.substitute import Substitution
 from .ahead import asked_for
+from .held import Place, held_vectors, place_of
 from .idle import Idle, idle_nodes
 from .layout import Layout
 from .parts import parts_of, registers_into
@@ -66,6 +67,8 @@ class FunctionEmitter(ScalarEmitter):
         self._vector_names: set[str] = set()
         #: What may be left out of the loops that are open, and the name of what it rests on.
         self._idle: dict[Loop, tuple[Idle, str]] = {}
+        #: The vectors of the loop that is open that are held in registers.
+        self._held: dict[Place, str] = {}
         self.uses_tables = self.uses_given = self.uses_scratch = False
         self.calls_blocks = self.calls_parts = False
         rotation = program.rotation
@@ -204,7 +207,9 @@ class FunctionEmitter(ScalarEmitter):
 
     def body(self, loop: Loop) -> None:
         if loop not in self._idle:
+            self._hold(loop)
             super().body(loop)
+            self._held = {}
             return
         idle, ordinary = self._idle[loop]
         self.nodes(idle.before)
@@ -212,6 +217,18 @@ class FunctionEmitter(ScalarEmitter):
         self.nodes(idle.nodes)
         self.close()
         self.nodes(idle.others)
+
+    def _hold(self, loop: Loop) -> None:
+        """Load what several sums of a loop read."""
+        if not self._accumulators or not self.vectors.are_held:
+            return
+        size = self.program.precision.size
+        found = held_vectors(list(self.copied(loop.body)), len(self._accumulators), size)
+        for place, (reference, lane) in found.items():
+            name = self.fresh("h")
+            self.define_vector(name, self.vector_load(reference, lane), lane)
+            self.line(self.vectors.held(name, lane.count, size))
+            self._held[place] = name
 
     def _rests_on(self, idle: Idle) -> str:
         """Emit whether the numbers that `idle` rests on are finite, and have the signs that they must have."""
@@ -310,7 +327,8 @@ class FunctionEmitter(ScalarEmitter):
                 first, rest = [(t if v else self.vectors.broadcast(t, count), True) for t, v in (first, rest)]
             return self.choice(f"{self._loops[operand.loop]} == 0", first[0], rest[0]), first[1]
         if isinstance(operand, Load) and lane in dict(operand.reference.index.terms):
-            return self.vector_load(operand.reference, lane), True
+            held = self._held.get(place_of(operand.reference, lane)) if self._held else None
+            return held or self.vector_load(operand.reference, lane), True
         return self.operand(operand), False
 
     def vector_load(self, reference: Reference, lane: Loop) -> str:

@@ -127,6 +127,16 @@ _WIDENED = """\
 #define {name}(x) {steps}
 #endif
 """
+#: An empty instruction that has a vector in a register: gcc cannot take it from memory where it is used.
+_HELD = """\
+#if defined({feature}) && !defined(__clang__)
+#define HELD_{n}(x) __asm__("" : "+v"(x))
+#else
+#define HELD_{n}(x)
+#endif
+"""
+#: By bytes of a vector, the macro of a processor with such registers of which instructions take operands from memory.
+_FEATURES = {16: "__SSE2__", 32: "__AVX__", 64: "__AVX512F__"}
 _WIDENING = {"signed char": "sxbd", "unsigned char": "zxbd", "short": "sxwd", "unsigned short": "zxwd"}
 
 
@@ -153,6 +163,7 @@ class Vectors:
         self._memory_types: set[tuple[int, str]] = set()
         self._operations: Counter[tuple[str, int]] = Counter()
         self._widened: dict[str, str] = {}
+        self._held: dict[int, str] = {}
         self.has_transpose = has_transpose
 
     def type(self, lanes: int) -> str:
@@ -197,6 +208,16 @@ class Vectors:
         self._widened[name] = _WIDENED.format(name=name, kind=kind, vector=vector, number=number, steps=steps)
         return f"{name}({text})"
 
+    @property
+    def are_held(self) -> bool:
+        """Whether to hold vectors in registers (codegen/held.py)."""
+        return self._mode == "fast"
+
+    def held(self, name: str, lanes: int, size: int) -> str:
+        """A statement that has a vector of numbers of `size` bytes in a register."""
+        self._held[lanes] = _HELD.format(n=lanes, feature=_FEATURES[lanes * size])
+        return f"HELD_{lanes}({name});"
+
     def source(self) -> list[str]:
         """The definitions of everything that was used."""
         lanes = max(self._types, default=1)
@@ -210,7 +231,7 @@ class Vectors:
         for n, element in sorted(self._memory_types):
             size = f"__attribute__((vector_size({n} * sizeof({element})), aligned(sizeof({element}))))"
             lines.append(f"typedef {element} memory_{element.replace(' ', '_')}{n} {size};")
-        lines += self._widened.values()
+        lines += [*self._widened.values(), *self._held.values()]
         whole = sorted((name, n) for name, n in self._operations if self.is_whole(name, n))
         if any(operation == "sqrt" for operation, _ in self._operations):
             lines.append(_SQUARE_ROOTS[self._dtype])
