@@ -19,10 +19,12 @@ from mgjit.compiler.toolchain import build, process
 
 #: Folders whose tests are about compilers, about what goes wrong with them, and about files: there, all of them run.
 ABOUT_COMPILERS = ("cache", "robustness", "toolchain", "torture")
-#: Folders and files whose tests are about the code that users get; for all others, any compiler is as good.
+#: Folders and files whose tests are about the code that users get, which is quick at first, and better later; for all
+#: others, any compiler is as good.
 ABOUT_CODE = (
-    "bench/", "cli/", "compiler/", "export/", "faults/", "fuzz/", "programs/foreign/", "report/", "verification/",
-    "test_documents.py", "test_exactness.py",
+    "bench/", "cli/", "compiler/", "export/", "faults/", "fuzz/", "kernels/", "programs/foreign/", "report/",
+    "runtime/test_detached.py", "runtime/test_last.py", "step/", "test_documents.py", "test_exactness.py",
+    "verification/",
 )  # fmt: skip
 
 
