@@ -112,6 +112,7 @@ def test_01_buffers_among_the_arguments_are_those_of_each_call(monkeypatch: pyte
     assert mine.step.stats.mismatches == []
 
 
+@pytest.mark.optimised
 @pytest.mark.skipif(not quick(), reason="there is one tier only")
 def test_01_better_code_that_is_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is compared with the code that it replaces, which goes on."""
@@ -474,6 +475,7 @@ def test_24_wait_traces_what_no_call_was_worth(monkeypatch: pytest.MonkeyPatch) 
     assert mine.numbers() == other.numbers()
 
 
+@pytest.mark.optimised
 def test_25_better_code_waits_until_it_pays() -> None:
     """And is built at once for whoever waits for it."""
     weight, bias = Value(0.5), constant(25.5)
@@ -619,6 +621,7 @@ def test_28_a_trace_whose_parameters_have_moved_apart_is_made_again(monkeypatch:
     assert [w.data for half in halves for w in half] == [-0.125, -0.375, 0.125, -1.125]
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("is_much", [False, True])
 def test_27_the_first_tier_depends_on_the_work(is_much: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that is not optimised, or scheduled code of small loops; the numbers are the same."""
