@@ -23,13 +23,17 @@ import ctypes, datetime, dbm.dumb, decimal, email.message, faulthandler, fractio
 import hashlib, hmac, http.cookies, importlib.util, inspect, io, itertools, linecache, locale, logging, mmap
 import multiprocessing, multiprocessing.shared_memory, operator, os, pathlib, pprint, queue, random, re, resource, sched
 import secrets, select, selectors, shelve, signal, socket, sqlite3, statistics, string, struct, subprocess, sys
-import tempfile, textwrap, threading, time, tracemalloc, types, unittest.mock, uuid, warnings, weakref
+import tempfile, textwrap, threading, time, types, unittest.mock, uuid, warnings, weakref
 import xml.etree.ElementTree, zlib
 """
 _PRELUDE = f"""\
 {MODULES}
 try:
     import numpy as np
+except ImportError:
+    pass
+try:
+    import tracemalloc  # of CPython
 except ImportError:
     pass
 
