@@ -209,6 +209,7 @@ def test_3_errors_in_many_calls() -> None:
 def test_3_paths_that_take_longer_to_find_than_plain_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once their calls have used up what compiled calls had saved."""
     monkeypatch.setattr(leaving, "_PURSE", 1e-5)
+    monkeypatch.setattr(leaving.Leaving, "_is_weighed", True)
     monkeypatch.setattr(paths, "_SHARE", 0.0)
     plain, other = Tally(), Tally()
     step = mgjit.compile(background=False, verify="never")(other.step)
