@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace | SimpleNamespace, kind: str = "") -> int:
     """Run the script, or what else `kind` says (script/start.py); returns its exit code."""
     from mgjit.script.load import INTERRUPTED, end_by_interruption, run_script
     from mgjit.script.report import Report
-    from mgjit.script.section import Watching
+    from mgjit.script.section import Section
 
     report = Report()
     try:
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace | SimpleNamespace, kind: str = "") -> int:
     except ValueError as error:
         print(f"mgjit: error: {error}", file=sys.stderr)
         return 2
-    Watching.is_eager = arguments.eager
+    Section.is_eager = arguments.eager
     try:
         code = run_script(arguments.script, arguments.arguments, lines, report, kind)
     finally:

@@ -5,9 +5,9 @@
    statements read and assign).
 3. `rewrite.py` lets the loop try the step first; if that has done nothing, the statements run as they stand
    (`versions.py`: both versions of a loop).
-4. `section.py` decides at run time whether a step is tried (`counted.py`: how often and how long iterations run;
-   `running.py`: in which others; `purse.py`: what tries may cost), and `step.py` tries it: a call that cannot be made
-   exactly as Python would make it is undone.
+4. A section (`section.py`) decides at run time whether a step is tried (`watching.py`; `counted.py`: how often and how
+   long iterations run; `running.py`: in which others; `purse.py`: what tries may cost), and whether it is worth it
+   (`trying.py`).  `step.py` makes its calls: one that cannot be made exactly as Python would make it is undone.
 5. `load.py` runs a script with it, and `hook.py` modules that are imported.
 6. `remembered.py` keeps for the next run what became of each section.
 """

@@ -20,8 +20,9 @@ from .hook import Hook
 from .purse import PURSE
 from .remembered import Remembered
 from .rewrite import rewritten
-from .section import Watching, sections_of
+from .section import Section
 from .start import MODULE, started
+from .watching import sections_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run_script(
                 "would get those of its folder. Rename them."
             )
         else:
-            if lines is None and not Watching.is_eager:
+            if lines is None and not Section.is_eager:
                 report.remembered = Remembered()
             Hook(start.folder, lines, report, target if kind == MODULE else None).install()
             if code is not None and start.source is not None:
@@ -186,7 +187,7 @@ _REGISTRIES = {
     "memory.live": ("_classes",),
     "script.rewrite": ("plain_codes",),
     "script.running": ("running",),
-    "script.section": ("_loops",),
+    "script.section": ("loops",),
 }
 _HERE = os.path.dirname(__file__)
 _OWN = frozenset(os.path.join(_HERE, name) for name in ("load.py", "rewrite.py"))

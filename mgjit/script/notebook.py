@@ -22,8 +22,9 @@ from typing import Any
 from .hook import Hook
 from .report import Report
 from .rewrite import rewrite
-from .section import Section, sections_of
+from .section import Section
 from .versions import placeholder
+from .watching import sections_of
 
 _installed: list[Hook] = []
 

@@ -19,8 +19,10 @@ from collections.abc import Sequence
 from importlib.util import source_hash
 
 from .._version import __version__
+from .purse import LOADING
 from .records import record
-from .section import LOADING, Off, Section, Trying
+from .section import Off, Section
+from .trying import Trying
 
 #: The verdicts.
 PAYS, TOO_EARLY, IN_VAIN = "pays", "early", "vain"

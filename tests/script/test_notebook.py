@@ -26,8 +26,8 @@ SESSION = f"""
 import sys
 sys.path.insert(0, {str(SCRIPTS)!r})
 from IPython.core.interactiveshell import InteractiveShell
-from mgjit.script.section import Watching
-Watching.is_eager = True
+from mgjit.script.section import Section
+Section.is_eager = True
 shell = InteractiveShell.instance()
 def run(cell):
     shell.run_cell(cell).raise_error()

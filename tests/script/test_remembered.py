@@ -9,7 +9,9 @@ import pytest
 from mgjit.script import remembered
 from mgjit.script.remembered import Remembered
 from mgjit.script.rewrite import StepSource
-from mgjit.script.section import Off, Section, Trying, Watching, sections_of
+from mgjit.script.section import Off, Section
+from mgjit.script.trying import Trying
+from mgjit.script.watching import Watching, sections_of
 from tests.script.running import seen
 from tests.script.test_run import written
 

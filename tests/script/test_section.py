@@ -13,7 +13,9 @@ from mgjit.script import step as script_step
 from mgjit.script.purse import PURSE
 from mgjit.script.rewrite import StepSource, rewritten
 from mgjit.script.running import running
-from mgjit.script.section import Off, Reserve, Section, Trying, Watching, sections_of
+from mgjit.script.section import Off, Section
+from mgjit.script.trying import Trying
+from mgjit.script.watching import Reserve, Watching, sections_of
 from tests.script.running import both
 from tests.script.test_run import written
 
@@ -86,7 +88,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        for name in ("section", "counted", "purse"):
+        for name in ("section", "trying", "watching", "counted", "purse"):
             monkeypatch.setattr(f"mgjit.script.{name}.thread_time", lambda: self.now)
         PURSE.start()
 

@@ -10,7 +10,8 @@ from mgjit.script.find import candidates, knowledge_of
 from mgjit.script.interface import Outline
 from mgjit.script.outline import outlined
 from mgjit.script.rewrite import StepSource
-from mgjit.script.section import Off, Trying
+from mgjit.script.section import Off
+from mgjit.script.trying import Trying
 
 HEAD = "for start in range(0, len(data), 4):\n"
 
