@@ -7,7 +7,8 @@ a thousand times slower for it.  So the first quick calls of a step are weighed,
 1. If they take less than half of what plain calls have taken, the step is weighed no more: that is the usual case.
 2. Otherwise there are rounds (`_ROUNDS`): blocks of compiled calls and of plain ones take turns.  A block tells the
    mean of its calls without the first one of each kernel, which has to look at everything, and of compiled ones without
-   the dearest; these blocks count by their median, those of plain calls by the dearest.
+   the dearest; these blocks count by their median, those of plain calls by the dearest.  A first plain call that takes
+   long, and a hundred times as long as compiled ones (`_FAR`), ends that at once: the others would take minutes.
 3. Where plain calls take less than half of the time, now and before there was a kernel, the step is given up at once:
    after some twenty calls, or in the second round if it is about a few microseconds.  Where they take less than
    `_CLEARLY`, that has to be so in `_TIMES` rounds in a row.
@@ -34,6 +35,8 @@ _ROUNDS = ((3, 3), (64, 16), (512, 32), (4_096, 32), (16_384, 32), (65_536, 32),
 #: Blocks of a round, of compiled calls and plain ones in turn.
 _BLOCKS = 5
 _HALF, _CLEARLY, _TIMES = 0.5, 0.9, 3
+#: A single plain call that takes so many seconds, and so many times what compiled ones take, tells enough.
+_LONG, _FAR = 0.1, 100.0
 #: The first calls of a kernel take so many seconds more than later ones, in any case.
 _COLD = 10e-6
 #: What plain calls before there was a kernel have been measured to take may be so many seconds too much.
@@ -101,7 +104,9 @@ class Weighing:
         before -= _OF_LOOK
         if kernels > self._kernels:  # whose first calls are still to come: the round is made again
             self._kernels, self._blocks = kernels, [[]]
-        if len(self._blocks[-1]) < _ROUNDS[self._round][1] + self._kernels:
+        if self.wants_plain_call and self._blocks[-1][:1] > [max(_LONG, _FAR * self._usual(self._blocks[0]))]:
+            self.is_over = True
+        if self.is_over or len(self._blocks[-1]) < _ROUNDS[self._round][1] + self._kernels:
             return
         if len(self._blocks) == 1 and self._usual(self._blocks[0]) < _HALF * before:
             self.is_over = True

@@ -67,6 +67,17 @@ def test_1_and_2_a_step_is_given_up_within_some_twenty_calls(times: list[float])
     assert [str(step.stats.last).partition(": ")[2]] == step.stats.plain_reasons
 
 
+def test_2_one_long_plain_call_tells_enough() -> None:
+    """Of a step that has been compiled from its first call on."""
+    for seconds, expected in ((30.0, 1), (0.05, 8)):
+        weighing, plain_calls = Weighing(), 0
+        while not weighing.is_over:
+            plain_calls += weighing.wants_plain_call
+            weighing.note(seconds if weighing.wants_plain_call else 0.0002)
+            weighing.judge(0.0, 1, lambda compiled, plain: False)
+        assert plain_calls == expected
+
+
 def test_1_a_step_that_is_quicker_is_weighed_no_more(times: list[float]) -> None:
     times[:] = 1.0, 10.0
     model, other = Model(0.5), Model(0.5)
