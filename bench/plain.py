@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import mgjit
 from bench.afresh import afresh
-from mgjit.kernels import kernels as kernels_of_steps
+from mgjit.kernels.building.background import Job
 
 #: Calls before measuring, of both, whose numbers then are alike; calls a round, and rounds.
 BEFORE, CALLS, ROUNDS = 60_000, 500, 25
@@ -136,7 +136,7 @@ class Form:
 @contextlib.contextmanager
 def nothing_is_built() -> Iterator[None]:
     """Code never comes."""
-    with mock.patch.object(kernels_of_steps.Job, "has_ended", return_value=False):
+    with mock.patch.object(Job, "has_ended", return_value=False):
         yield
 
 
