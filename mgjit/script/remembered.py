@@ -108,7 +108,7 @@ def verdict_on(section: Section) -> Verdict | None:
     step = section.step
     if not isinstance(section, Trying) or step is None or not section.iteration:
         return None
-    is_vain = section.worth and not section.calls  # although code was there, or ready to be built
+    is_vain = (section.worth or section.patience) and not section.calls  # for the second time
     if is_vain or section.is_scattered() or not (step.kernels or step.waiting):
         reason = _SCATTERED if step.waiting else "there was no time for a trace of it"
         return Verdict(IN_VAIN, section.total(), section.iteration, 0.0, reason)

@@ -81,6 +81,15 @@ def test_a_loop_that_ended_too_early_has_to_run_longer_the_next_time() -> None:
     assert again.patience == pytest.approx(0.022)
 
 
+def test_a_step_without_a_compiled_call_has_a_second_run_and_no_third_one() -> None:
+    for kind in (Watching, Watching, Off):
+        known, (first, _) = sections()
+        assert type(first) is kind
+        if kind is Watching:
+            tried(first, 0, 0.0, 1e-3)
+        known.note()
+
+
 def test_another_text_is_another_program() -> None:
     known, (first, _) = sections()
     first.end("it is refused")
