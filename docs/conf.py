@@ -92,6 +92,8 @@ def _read(app: Any, name: str, content: list[str]) -> None:
 def _as_rst(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Docstrings have single backticks for code, and stars of their own."""
     for k, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "... ")):
+            continue
         parts = re.split(r"`+([^`]+)`+", line)
         parts[::2] = [part.replace("*", r"\*") for part in parts[::2]]
         for at in range(1, len(parts), 2):

@@ -97,7 +97,7 @@ class Tensor(Operators, Conversions):
 
     @property
     def size(self) -> Size:
-        """The number of elements; called, the shape, or one extent of it: `x.size(0)`."""
+        """The number of elements. `x.size()` is the shape, and `x.size(0)` one extent of it."""
         return Size.of(self._view.shape)
 
     @property
