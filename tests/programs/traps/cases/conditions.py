@@ -316,8 +316,6 @@ def step(x):
     return l
 for x in (1.0, 2.0, 0.0, -1.0, 3.0): check(step(x), ps[0].data)
 """,
-        "PlainWarning",
-        "step runs as plain Python: ...",
     ),
     Trap(
         "contextlib.suppress around a division",
