@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...engine.leaks import NewStructure, PlainCall
 from ...errors import user_location
 from ...ir import opcodes as ops
-from .evaluation import Evaluation, Unknown
 from .hazards import hazards
 
 if TYPE_CHECKING:
+    from .evaluation import Evaluation
     from .recorder import Recorder
 
 #: A path has so many assumptions at most.
@@ -35,6 +35,10 @@ _MOST_RANKED = 7
 #: Which turns the order of equal floats round, such as 0.0 and -0.0, where a list is sorted in reverse.
 _IS_PYPY = sys.implementation.name == "pypy"
 _COMPARISONS = frozenset({ops.LESS, ops.LESS_EQUAL, ops.EQUAL, ops.NOT_EQUAL})
+
+
+class Unknown(Exception):
+    """A number that cannot be worked out while it is traced, such as an element of a tensor."""
 
 
 class Answer(NamedTuple):
@@ -67,7 +71,8 @@ class Answers:
     """
 
     def __init__(self, recorder: Recorder, content: Callable[[int], float]) -> None:
-        self._recorder, self._evaluation = recorder, Evaluation(recorder, content)
+        self._recorder, self._content = recorder, content
+        self._evaluation: Evaluation | None = None
         self._assumptions: list[_Assumption] = []
         self._finite: set[int] = set()
         #: All that the step was told, in order.
@@ -180,13 +185,20 @@ class Answers:
         if self._recorder.noted or self._recorder.conditions:
             return None
         try:
-            asked = list(map(self._evaluation.number, self._asked(operand)))
-            number = self._evaluation.number(operand)
+            asked = list(map(self._evaluated, self._asked(operand)))
+            number = self._evaluated(operand)
         except Unknown:
             return None
         if not all(map(math.isfinite, (number, *asked))):
             raise NewStructure(f"{user_location()}: it asks for a number that depends on an infinity or nan")
         return number
+
+    def _evaluated(self, operand: int) -> float:
+        if self._evaluation is None:
+            from .evaluation import Evaluation  # which imports what Programs are made of; most traces do without
+
+            self._evaluation = Evaluation(self._recorder, self._content)
+        return self._evaluation.number(operand)
 
     def _all(self, operands: Sequence[int]) -> list[float] | None:
         numbers = list(map(self._number, operands))

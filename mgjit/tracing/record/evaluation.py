@@ -20,15 +20,12 @@ from ...ir.derivatives import RULES, Emitter
 from ...ir.operations import compute
 from ...ir.program import Constant
 from ...ir.trace import LATE
+from .answers import Unknown
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
 _GRADIENT_OF = {ops.PARAMETER: ops.GRADIENT, ops.LOCAL: ops.LOCAL_GRADIENT}
-
-
-class Unknown(Exception):
-    """A number that cannot be worked out here, such as an element of a tensor."""
 
 
 class _Rules(Emitter):

@@ -13,7 +13,7 @@ from ...memory.live import Home
 from ..call.node import Frame
 from ..call.plan import ArgumentPlan
 from ..draws.plan import DrawPlan, followers
-from ..record.evaluation import Unknown
+from ..record.answers import Unknown
 from ..record.recorder import Recorder
 
 
