@@ -198,7 +198,7 @@ class CompiledStep(Leaving[P, R]):
         kernel, is_compiled = self._kernels.last, self.stats.calls > calls and self.stats.traces == traces
         is_usual = self._is_weighed and is_compiled and kernel is not None and kernel.helped > FIRST_HELPS
         if is_usual and self._has_missed_too_much(started, 0.0):
-            self._give_up_paths()
+            self._turn.run(self._give_up_paths)
         return result
 
     def _other_path(self, missed: Kernel, args: Any) -> Any:
