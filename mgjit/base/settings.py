@@ -83,7 +83,7 @@ COMPILE_SECONDS = Setting(
 )
 COMPILE_MEMORY = Setting(
     "MGJIT_COMPILE_MEMORY",
-    "address space of each compiler process, such as 512M or 2G; beyond, as for the time; 0: no limit",
+    "memory of each compiler process, such as 512M or 2G; 0: no limit. Beyond it, mgjit tries less optimisation",
     "8G",
 )
 CACHE_DIR = Setting("MGJIT_CACHE_DIR", "the directory of the disk cache", "the user's cache directory")
