@@ -105,8 +105,7 @@ BACKGROUND = Setting(
 )
 REFUSE = Setting(
     "MGJIT_REFUSE",
-    "what a step does that cannot be compiled: plain: plain Python, with a warning; error: an error; wins over "
-    "`refuse=`",
+    "if a step cannot be compiled: plain: plain Python, with a warning; error: an error. Wins over `refuse=`",
     "what the step says",
 )
 DISABLE = Setting("MGJIT_DISABLE", "1: decorated functions run as plain Python, and scripts as they stand", "0")
