@@ -161,14 +161,14 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
                 os.environ["MGJIT_DISABLE"] = str(int(is_plain))
                 # a change is noticed by the next call, as it is where there is less to compare, and on a quick machine
                 guard._MUCH = guard._FIRST_SECONDS = math.inf
-                Path("found.json").write_text(json.dumps(_observed(script)), encoding="utf-8")
+                found = json.dumps(_observed(script))  # which may go to another folder
+                (Path(folder) / "found.json").write_text(found, encoding="utf-8")
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        found: dict[str, Any] = json.loads((Path(folder) / "found.json").read_text(encoding="utf-8"))
-        return found
+        return json.loads((Path(folder) / "found.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def _observed(script: str) -> dict[str, Any]:
