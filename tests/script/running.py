@@ -50,6 +50,7 @@ def explained(folder: Path, script: Path, arguments: Sequence[str] = (), options
     """What `--explain` says about a script, whose output must be that of Python."""
     plain = seen(folder / "plain", [str(script), *arguments])
     run = seen(folder / "run", ["-m", "mgjit", "run", "--explain", *options, str(script), *arguments])
-    assert (run.out, run.code, run.files) == (plain.out, plain.code, plain.files)
+    seen_of_run, wanted = (run.out, run.code, run.files), (plain.out, plain.code, plain.files)
+    assert seen_of_run == wanted, f"{seen_of_run} instead of {wanted}: {run.err[-2000:]}"
     assert run.err.startswith(plain.err)
     return run.err[len(plain.err) :]

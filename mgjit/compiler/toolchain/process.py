@@ -186,12 +186,17 @@ class _Attended:
 _PASSING = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ETXTBSY))
 
 
+#: Whether a process is being started, as one element: an exception meanwhile would leave it to itself.
+is_starting = [False]
+
+
 def _start(argv: Sequence[str], directory: str | None) -> subprocess.Popen[bytes]:
     global compiler_runs  # noqa: PLW0603 - a counter of this process
     memory = settings.compile_memory()
     with _count_lock:
         compiler_runs += 1
     settings.LOGGER.debug("run %s", argv)
+    is_starting[0] = True
     try:
         # Not subprocess.DEVNULL: Python 3.9 leaves it open when there is no descriptor left for the pipe.
         with open(os.devnull, "rb") as nothing:
@@ -208,6 +213,8 @@ def _start(argv: Sequence[str], directory: str | None) -> subprocess.Popen[bytes
     except (OSError, ValueError, RuntimeError, subprocess.SubprocessError) as reason:
         kind = CompilerNotStarted if getattr(reason, "errno", None) in _PASSING else CompilerError
         raise kind(f"the C compiler {settings.shown(argv[0])} cannot be run: {reason}") from None
+    finally:
+        is_starting[0] = False
     if memory and _LIMITS_FROM_OUTSIDE:
         _limit(process.pid, _limits_below(memory))
     return process

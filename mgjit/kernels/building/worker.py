@@ -29,6 +29,7 @@ from types import FrameType
 from ...base.handover import read
 from ...compiler.build.build import build, entries_in_memory
 from ...compiler.build.choices import import_generator
+from ...compiler.toolchain.process import is_starting
 from ...engine.leaks import PlainCall
 from ...errors import CompilerMemoryError, MgjitError
 from .allowance import MOST_SECONDS, MOST_SECONDS_AFTERWARDS, OutOfTime, limit_memory, limited_time
@@ -94,7 +95,10 @@ def _has_request() -> bool:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)
+    if is_starting[0]:  # nobody would end that compiler
+        threading.Timer(_GLANCE, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.exit(128 + number)
 
 
 def _watch(lifeline: int) -> None:
