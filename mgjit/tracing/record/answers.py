@@ -148,13 +148,14 @@ class Answers:
         if any(self._number(record) is None for record in found):
             return False
         last = self._assumptions[-1] if self._assumptions else None
-        if found:
-            self._assume([], found, 1)
-        if found and last is not None and last.is_of_errors:  # both lead to plain Python: one of them is enough
-            self.told.pop()
-            more = self._assumptions.pop().finite
-            both = more if last.finite == ops.NO_OPERAND else self._emit(ops.MULTIPLY, last.finite, more)
-            self._assumptions[-1] = last._replace(finite=last.finite if more == ops.NO_OPERAND else both)
+        if last is None or not last.is_of_errors:
+            if found:
+                self._assume([], found, 1)
+            return True
+        finite = self._all_finite(found)
+        if finite != ops.NO_OPERAND:  # both lead to plain Python: one assumption is enough
+            both = finite if last.finite == ops.NO_OPERAND else self._emit(ops.MULTIPLY, last.finite, finite)
+            self._assumptions[-1] = last._replace(finite=both)
         return True
 
     def verdict(self) -> tuple[int, int] | None:
@@ -230,17 +231,23 @@ class Answers:
         holds = tests[0] if tests else self._recorder.constant(1.0)
         for test in tests[1:]:
             holds = self._emit(ops.MULTIPLY, holds, test)
+        finite = self._all_finite(operands)
+        instead = self._recorder.constant(math.nan) if instead is None else instead
+        self._assumptions.append(_Assumption(holds, finite, instead, not tests))
+        self.told.append(Answer(answer, user_location()))
+
+    def _all_finite(self, operands: Sequence[int]) -> int:
+        """A record that is not 0.0 where all numbers behind operands are finite; NO_OPERAND if that is known by now."""
         asked = dict.fromkeys(part for operand in operands for part in self._asked(operand))
         doubtful = [part for part in asked if part < 0 or part not in self._finite]
         self._finite.update(doubtful)
         differences = [self._emit(ops.SUBTRACT, part, part) for part in doubtful]
-        total = differences[0] if differences else ops.NO_OPERAND
+        if not differences:
+            return ops.NO_OPERAND
+        total = differences[0]
         for difference in differences[1:]:
             total = self._emit(ops.ADD, total, difference)
-        finite = self._emit(ops.EQUAL, total, self._recorder.constant(0.0)) if differences else ops.NO_OPERAND
-        instead = self._recorder.constant(math.nan) if instead is None else instead
-        self._assumptions.append(_Assumption(holds, finite, instead, not tests))
-        self.told.append(Answer(answer, user_location()))
+        return self._emit(ops.EQUAL, total, self._recorder.constant(0.0))
 
 
 def _methods(recorder: Recorder) -> tuple[Callable[[float], int], Callable[[int, int, int], int]]:
