@@ -272,8 +272,10 @@ class Paths:
             self._close(left.structure, f"{reason}, so that compiled calls are of no use")
 
     def _note_miss(self, structure: Hashable) -> None:
+        if structure not in self._misses:  # to ask what MGJIT_LOG says takes longer than a short call
+            told = "a call has left the path of its kernel, for that of another one or for plain Python"
+            self.stats.decide(f"miss: {told}")
         self._misses[structure] = self._misses.get(structure, 0) + 1
-        self.stats.decide("miss: a call has left the path of its kernel, for that of another one or for plain Python")
 
 
 def _waiting(left: Exit) -> Waiting:
