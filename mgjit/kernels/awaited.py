@@ -71,6 +71,7 @@ class Awaited:
         traced = prepared.traced
         if traced.heap.valid_once:
             raise Waiting(key)
+        self._earnings.note_least(prepared.least_seconds())
         started = thread_time()
         found = self._maker.found_or_started(traced.trace, inputs, may_share=not traced.told)
         self._earnings.note_spent(key, thread_time() - started)

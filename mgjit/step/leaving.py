@@ -162,7 +162,8 @@ class Leaving(Looping[P, R]):
                     weighing.begin_block()
                     return result
                 weighing.note(seconds)
-            before = min(self._plain_seconds, self._kernels.earnings.plain_seconds())
+            earnings = self._kernels.earnings
+            before = max(earnings.least, min(self._plain_seconds, earnings.plain_seconds()))
             weighing.judge(before, len(self._kernels), self._may_be_quicker)
             if weighing.is_over:
                 self._end_weighing(call)

@@ -156,6 +156,7 @@ class Earnings:
         is_choosing: whether a function is sought that may be compiled by itself (units/).
         begins_at_once: whether the first structure is traced at its first call.
         is_asked: whether somebody waits for the first trace, which therefore comes now, on PyPy as well.
+        least: seconds that a plain call of any structure that was traced takes at least; 0.0 if that is not known.
     """
 
     def __init__(self) -> None:
@@ -169,6 +170,7 @@ class Earnings:
         self._calls = 0  # of all accounts
         self._trace_seconds = 0.0  # of the last trace
         self._ratio = 0.0  # what a structure has cost, in plain calls of it
+        self._least = math.inf
         self._spent = 0.0
         self._plain_calls, self._plain_seconds = 0, 0.0
         self._singles = 0  # how many structures have come once only
@@ -188,6 +190,14 @@ class Earnings:
         account.traces, account.seconds, account.plain, account.plain_calls = account.traces + 1, seconds, 0.0, 0
         self._trace_seconds = seconds
         self._compare(account)
+
+    @property
+    def least(self) -> float:
+        return 0.0 if self._least == math.inf else self._least
+
+    def note_least(self, seconds: float) -> None:
+        """Note what a plain call of a structure takes at least, as its trace tells."""
+        self._least = min(self._least, seconds)
 
     def seconds_of(self, key: Hashable) -> float:
         """What the last trace of a structure has cost, with all that came after it."""

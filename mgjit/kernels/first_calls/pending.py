@@ -19,6 +19,7 @@ Python that it replaces:
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,8 +43,10 @@ from ...verification.trial import plain_seconds
 from ..building.background import Answer, Job
 
 #: Calls wait for a kernel where a plain call takes longer than so many seconds, all of them together for as long as
-#: one plain call has been measured to take: no longer than what there is to gain.
+#: one plain call has been measured to take, or takes at least: no longer than what there is to gain.
 _LONG = 1.0
+#: What plain Python takes at least for a record of a block, which is an operation on Values: seconds.
+_LEAST_OF_RECORD = 0.02e-6 if sys.implementation.name == "pypy" else 0.2e-6
 #: Operations on tensors that a plain call would have to compile first: it waits for so many seconds at most, about what
 #: their first code takes, and only where to compile them is expected to take longer than the second number.
 _WAIT_OF_TENSORS, _LONG_OF_TENSORS = 1.0, 0.3
@@ -91,6 +94,13 @@ class Prepared:
         """An estimate of how long a plain call takes."""
         trace = self.traced.trace
         return plain_seconds(self.seconds, len(trace), trace.in_blocks(), trace.work_in_nests())
+
+    def least_seconds(self) -> float:
+        """What a plain call takes at least, on any machine; 0.0 where the trace does not tell.
+
+        A trace of blocks takes next to no time, and the call that it stands for may take a minute.
+        """
+        return _LEAST_OF_RECORD * self.traced.trace.in_blocks()
 
     def seconds_to_compile(self) -> float:
         """An estimate of how long a plain call now would take to compile what operations on tensors need."""
@@ -150,7 +160,8 @@ class Pending:
         Args:
             measured: seconds that a plain call has been measured to take; 0.0 if none has been.
         """
-        allowed = measured if measured > _LONG else 0.0
+        known = measured or self.prepared.least_seconds()
+        allowed = known if known > _LONG else 0.0
         if not measured and self.prepared.seconds_to_compile() > _LONG_OF_TENSORS:
             allowed = _WAIT_OF_TENSORS
         if self.waited >= allowed:

@@ -90,7 +90,7 @@ class Blocks:
 
     def zero_grad(self, parameters: Any) -> bool:
         """Whether the gradients of these parameters have been set to zero here."""
-        if type(parameters) is not list or not parameters or Value.__dict__["grad"] is not _GRADIENT:
+        if not is_sequence(type(parameters)) or not parameters or Value.__dict__["grad"] is not _GRADIENT:
             return False
         targets = self.leaves_before(parameters, of_gradients=True)
         if targets is None:
@@ -108,7 +108,7 @@ class Blocks:
     # ---- 1: is everything as usual? -----------------------------------------------------------------
 
     def _results(self, owner: Any, neurons: list[Any], x: Any) -> list[Any] | None:
-        if not _is_sequence(type(x)) or not len(x) or not self._is_unchanged():
+        if not is_sequence(type(x)) or not len(x) or not self._is_unchanged():
             return None
         rows = self._rows_before(owner, neurons)
         if rows is None:
@@ -261,7 +261,7 @@ class Blocks:
         self._last_inputs = x
 
 
-def _is_sequence(kind: type) -> bool:
+def is_sequence(kind: type) -> bool:
     """Whether the elements of an object of this class are those of a list, tuple or buffer."""
     if kind is TracedArray:
         return True

@@ -27,8 +27,8 @@ from ...engine.value import Value
 from ...ir import opcodes as ops
 from ...ir.sites import repeat_sites
 from ...memory.live import original_class
+from .blocks import is_sequence
 from .recorder import Recorder
-from .traced_array import TracedArray
 from .values import TracedTypes
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def rows_of(how: str, iterables: Sequence[Any], first: int, last: int | None) ->
         if type(iterables[0]) is not int:
             raise Unusual
         return [range(iterables[0])[first:last]]
-    if any(type(one) not in (list, tuple, TracedArray) for one in iterables):
+    if not all(is_sequence(type(one)) for one in iterables):
         raise Unusual
-    iterables = [list(one) if type(one) is TracedArray else one for one in iterables]
+    iterables = [one if type(one) in (list, tuple) else list(one) for one in iterables]
     end = min(map(len, iterables)) if last is None else last
     rows = [one if not first and len(one) == end else one[first:end] for one in iterables]
     return [range(first, end), *rows] if how == "enumerate" else rows

@@ -266,6 +266,28 @@ def test_09_all_calls_together_wait_no_longer_than_one_was_measured(
     assert job.asked == asked
 
 
+def test_09_a_first_call_waits_where_its_trace_tells_that_plain_python_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And no plain call is made to see how long it takes."""
+    monkeypatch.setattr("mgjit.kernels.first_calls.pending._LEAST_OF_RECORD", 10.0)
+    model, number = mgjit.nn.MLP(4, [3, 1]), constant(93)
+
+    def plain(xs: list[float]) -> Any:
+        loss = (model(xs) - number) ** 2
+        model.zero_grad()
+        loss.backward()
+        for p in model.parameters():
+            p.data -= 0.01 * p.grad
+        return loss.data
+
+    step = mgjit.compile(plain)
+    step._kernels.earnings.begins_at_once = step._kernels.earnings.is_asked = True
+    for _ in range(100):
+        step([0.5, 0.25, -1.0, 2.0])
+    assert (step.stats.calls, step.stats.waiting_calls, step.stats.plain_calls) == (100, 0, 0)
+
+
 @pytest.mark.skipif(not quick(), reason="plain calls compile nothing")
 def test_09_a_call_that_would_first_compile_operations_on_tensors_waits_for_its_kernel(
     monkeypatch: pytest.MonkeyPatch,

@@ -172,6 +172,16 @@ def test_parameters_in_the_memory_of_a_kernel(by_loops: Callable[..., Trace]) ->
     assert len(trace.blocks) == 2
 
 
+@pytest.mark.parametrize("kind", [type(nn.MLP(1, [1]).parameters()), list])
+def test_the_gradients_of_a_model_are_set_to_zero_at_once(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, found, zero_grad, parameters = nn.MLP(3, [4, 2]), [], Blocks.zero_grad, nn.MLP.parameters
+    monkeypatch.setattr(nn.MLP, "parameters", lambda self: kind(parameters(self)))
+    monkeypatch.setattr(Blocks, "zero_grad", lambda self, all_: found.append(zero_grad(self, all_)) or found[-1])
+    trace = traced(lambda: (lambda x: model.zero_grad(), (1.0,)))
+    assert found == [True]
+    assert len(trace) == len(model.parameters())
+
+
 # ---- what is not as usual ---------------------------------------------------------------------------------
 
 

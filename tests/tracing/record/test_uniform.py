@@ -48,6 +48,13 @@ class Other:
     def __init__(self):
         self.decay = 0.75
 
+class Derived(list):
+    pass
+
+class Backwards(list):
+    def __iter__(self):
+        return reversed(self)
+
 def made(kind):
     return [kind(0.1 * k - 0.4) for k in range(14)]
 
@@ -59,6 +66,7 @@ def spread(n, start):
 UNIFORM = {
     "descent": ("ps = made(mgjit.Value)", "for p in ps: p.data -= rate * p.data"),
     "descent of an own class": ("ps = made(Number)", "for p in ps: p.data -= rate * p.grad"),
+    "a class derived from list": ("ps = Derived(made(Number))", "for p in ps: p.data -= rate * p.grad"),
     "slots": ("ps = made(Slotted)", "for p in ps: p.data = p.data - rate * p.grad"),
     "a constant": ("ps = made(Number)", "for p in ps: p.grad = 0.0"),
     "a constant gradient": ("ps = made(mgjit.Value)", "for p in ps: p.grad = 1.5"),
@@ -197,6 +205,7 @@ OTHER = {
     """,
     ),
     "ints": ("ps = made(Number); ps[2].data = 3", "for p in ps: p.data = p.data + rate"),
+    "a list that iterates otherwise": ("ps = Backwards(made(Number))", "for p in ps: p.data = p.data * rate"),
     "few": ("ps = made(Number)[:5]", "for p in ps: p.data = p.data * rate"),
     "the name of an object": (
         "ps = made(Number); last = [None]",
