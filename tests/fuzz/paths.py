@@ -1,26 +1,34 @@
 """Random programs that ask for numbers on their way: each call takes one path of several.
 
     python tests/fuzz/paths.py --programs 300 --seed 1 --keep DIR
+    python tests/fuzz/paths.py --injected --programs 300    # kernels say that assumptions fail which hold
 
 1. `program(seed)` writes the source of a module: parameters, rows, generators, and a step of some statements that loop
    until a number is as it should be, return early, use numbers as indices, keys and lengths, search, sort and draw.
 2. The module runs twice, compiled and undecorated, in dictionaries of its own.
 3. After every call the results, everything that is visible and the states of the generators must be equal, bit for bit
    and type for type.  Where Python raises, so must the compiled step, with the same left behind.
+4. `injected()` lets each kernel say at every third call that an assumption fails: all of them in turn, with each kind
+   of answer that there may be instead, a true one and wrong ones.
 """
 
 from __future__ import annotations
 
 import linecache
+import math
 import random
 import re
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import mgjit
+from mgjit.kernels import paths
+from mgjit.runtime.kernel import Kernel
 
 _HEAD = """\
 import math, random
@@ -194,8 +202,51 @@ def fails(seed: int, calls: int = 60, counts: Counter[str] | None = None, **opti
     return ""
 
 
+@contextmanager
+def injected() -> Iterator[Counter[int]]:
+    """Assumptions of kernels in generated Python fail in turn; gives how often each one did, by its number."""
+    original, made = Kernel._undone, Counter[int]()
+    limits = {name: getattr(paths, name) for name in ("_MOST_FAILURES", "_MOST_AGAIN", "_SHARE")}
+
+    def undone(kernel: Kernel, run: Callable[[Any], None]) -> Callable[[Any], None]:
+        inner, calls = original(kernel, run), 0
+
+        def run_and_fail(buffers: Any) -> None:
+            nonlocal calls
+            inner(buffers)
+            calls += 1
+            if not kernel.told or calls % 3:
+                return
+            turn, place = divmod(calls // 3, len(kernel.told))
+            answer = kernel.told[place].content
+            others = (math.nan, -7.0, float(answer) if isinstance(answer, int) else 0.0, 1.0)
+            outputs = buffers[kernel.slot("output", 0)]
+            outputs[kernel.verdict] = -(place + 1.0) if turn % 5 == 4 else place + 1.0
+            outputs[kernel.verdict + 1] = others[turn % 4]
+            made[place + 1] += 1
+
+        return run_and_fail
+
+    Kernel._undone = undone  # type: ignore[method-assign]
+    paths._MOST_FAILURES, paths._MOST_AGAIN, paths._SHARE = sys.maxsize, sys.maxsize, 0.0
+    try:
+        yield made
+    finally:
+        vars(paths).update(limits)
+        Kernel._undone = original  # type: ignore[method-assign]
+
+
+def fails_injected(seed: int, **options: Any) -> str:
+    """As `fails`, where assumptions fail."""
+    with injected():
+        return fails(seed, **options)
+
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from tests.fuzz.command import hunt_and_count
 
-    sys.exit(hunt_and_count(__doc__, fails, program))
+    is_injected = "--injected" in sys.argv
+    if is_injected:
+        sys.argv.remove("--injected")
+    sys.exit(hunt_and_count(__doc__, fails_injected if is_injected else fails, program))

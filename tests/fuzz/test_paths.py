@@ -30,3 +30,12 @@ def test_02_an_answer_that_is_not_tested_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Answers, "verdict", lambda self: None)
     options = {"calls": 10, "backend": "python", "verify": "never"}
     assert any(paths.fails(seed, **options) for seed in range(8))  # type: ignore[arg-type]
+
+
+def test_03_assumptions_that_fail_one_after_the_other() -> None:
+    """A call that a kernel leaves has left nothing behind, whichever assumption it was, and whatever was instead."""
+    with paths.injected() as made:
+        wrong = {seed: paths.fails(seed, calls=25, backend="python", verify="never") for seed in range(100, 106)}
+    assert {seed: reason for seed, reason in wrong.items() if reason} == {}
+    assert sum(made.values()) > 20
+    assert max(made) > 2
