@@ -82,6 +82,12 @@ def run(source: str, folder: Path, page: str, *command: str, **variables: str) -
 
 
 @functools.cache
+def _cache() -> tempfile.TemporaryDirectory[str]:
+    """Where the kernels of all programs are kept, whose pages show the same step again and again."""
+    return tempfile.TemporaryDirectory()
+
+
+@functools.cache
 def _made(one: Program) -> tempfile.TemporaryDirectory[str]:
     """A folder in which a file has run."""
     folder = tempfile.TemporaryDirectory()
@@ -91,7 +97,7 @@ def _made(one: Program) -> tempfile.TemporaryDirectory[str]:
 
 def _printed(file: str, text: str, folder: Path, *command: str, **variables: str) -> str:
     environment = {name: text for name, text in os.environ.items() if not name.startswith("MGJIT_")}
-    environment.update(PYTHONPATH=str(ROOT), MGJIT_CACHE_DIR=str(folder / "cache"), **variables)
+    environment.update(PYTHONPATH=str(ROOT), MGJIT_CACHE_DIR=_cache().name, **variables)
     (folder / file).write_text(text, "utf-8")
     done = subprocess.run(
         [sys.executable, *command, file],

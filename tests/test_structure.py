@@ -25,6 +25,11 @@ NAMES = {
 Graph = Mapping[str, set[str]]
 
 
+@functools.cache
+def _tree(path: Path) -> ast.AST:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _imports(tree: ast.AST, everywhere: bool) -> Iterator[ast.Import | ast.ImportFrom]:
     """All imports of a module, or those that run when it is imported."""
     pending = [tree]
@@ -44,7 +49,7 @@ def _imported(name: str, path: Path, everywhere: bool) -> set[str]:
     """The modules of the package that a module imports."""
     parents = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: set[str] = set()
-    for node in _imports(ast.parse(path.read_text(encoding="utf-8")), everywhere):
+    for node in _imports(_tree(path), everywhere):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         else:
@@ -145,7 +150,7 @@ def test_05_products_use_nothing_private_of_a_step() -> None:
     for path in sorted(file for folder in products for file in folder.rglob("*.py")):
         if path == ROOT / "script" / "step.py":  # which defines a kind of step
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
                 owner = ast.unparse(node.value)
                 if owner.split(".")[-1].strip("_") in ("step", "inside"):

@@ -368,6 +368,7 @@ def test_02_without_a_defect_nothing_is_noticed(monkeypatch: Patch) -> None:
 
 
 @pytest.mark.filterwarnings("always::mgjit.errors.MismatchWarning")
+@pytest.mark.optimised  # tcc has no vectors to pack for
 def test_03_a_packed_copy_of_other_elements(monkeypatch: Patch) -> None:
     """Whatever has been packed before is taken for what is wanted."""
     model = nn.MLP(32, [32, 8])

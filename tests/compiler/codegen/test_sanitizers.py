@@ -63,17 +63,17 @@ def recorded(made: Example, separate: bool = False) -> Case:
     return case
 
 
-@pytest.mark.parametrize("family", ["gcc", "clang"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_01_examples(example: Callable[[], Example], dtype: str, family: str) -> None:
-    """Every entry leaves what the kernel left, with nothing to say about it."""
+def test_01_examples(example: Callable[[], Example], dtype: str) -> None:
+    """Every entry leaves what the kernel left, with nothing to say about it; one compiler for each of the types."""
+    family = ("gcc", "clang")[(EXAMPLES.index(example) + (dtype == "float32")) % 2]
     made = example() if dtype == "float64" else example().in_float32()
     for separate in (False, True):
         assert check(recorded(made, separate), sanitizing(family)) == ""
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(10))
 def test_02_random_programs(seed: int) -> None:
     """As they run, and again under the sanitizers of both compilers."""
     for family in ("gcc", "clang"):

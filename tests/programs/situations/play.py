@@ -14,7 +14,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import importlib
 import json
 import math
 import os
@@ -151,7 +153,15 @@ def _of_warnings(warned: list[str], steps: int, compiled: int, plain: int) -> st
     return f"{plain} plain calls without a warning" if plain > max(3, compiled) and not warned else ""
 
 
+@functools.cache
+def _imported() -> None:
+    """Import all that a step needs: each process finds it here, and most of its time would be that of imports."""
+    for name in ("public", "nn", "compiler.codegen.c", "compiler.pipeline.order"):
+        importlib.import_module(f"mgjit.{name}")
+
+
 def _played(script: str, is_plain: bool) -> dict[str, Any]:
+    _imported()
     with tempfile.TemporaryDirectory() as folder:
         child = os.fork()
         if not child:
@@ -161,7 +171,7 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
                 os.environ["MGJIT_DISABLE"] = str(int(is_plain))
                 # a change is noticed by the next call, as it is where there is less to compare, and on a quick machine
                 guard._MUCH = guard._FIRST_SECONDS = math.inf
-                found = json.dumps(_observed(script))  # which may go to another folder
+                found = json.dumps(_observed(script, is_plain))  # which may go to another folder
                 (Path(folder) / "found.json").write_text(found, encoding="utf-8")
             except BaseException:
                 traceback.print_exc()
@@ -171,7 +181,7 @@ def _played(script: str, is_plain: bool) -> dict[str, Any]:
         return json.loads((Path(folder) / "found.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-def _observed(script: str) -> dict[str, Any]:
+def _observed(script: str, is_plain: bool) -> dict[str, Any]:
     if script.startswith(RUN):
         return _printed(script)
     seen: list[Any] = []
@@ -194,7 +204,8 @@ def _observed(script: str) -> dict[str, Any]:
         "compiled": sum(each.calls for each in stats),
         "plain": sum(each.plain_calls for each in stats),
     }
-    return {"seen": seen, "error": error, "left": _left_behind(vars(module)), "told": told}
+    left = "" if is_plain or not _is_any_traced() else _left_behind(vars(module))
+    return {"seen": seen, "error": error, "left": left, "told": told}
 
 
 def _printed(script: str) -> dict[str, Any]:
@@ -222,6 +233,19 @@ def _bits(thing: Any) -> Any:
     if isinstance(thing, dict):
         return [type(thing).__name__, *([repr(name), _bits(content)] for name, content in thing.items())]
     return [type(thing).__name__, repr(thing)]
+
+
+def _is_any_traced() -> bool:
+    """Whether anything may be alive that stands for something in a trace; only then it is searched for, which is dear.
+
+    What was there before the tests of this module is frozen (tests/conftest.py), and is not among these objects.
+    """
+    from mgjit.engine.leaks import is_traced
+
+    if not hasattr(gc, "freeze"):  # PyPy
+        return True
+    tracked = gc.get_objects()
+    return any(map(is_traced, tracked)) or any(map(is_traced, gc.get_referents(*tracked)))
 
 
 def _left_behind(variables: dict[str, Any]) -> str:
