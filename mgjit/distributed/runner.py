@@ -221,7 +221,7 @@ class BatchRunner:
             return
         kernel = self.kernel(columns.row(0), columns)
         rows = pack_rows(kernel.plan, kernel.frame, columns)
-        if kernel.is_changed_by_rows(columns.rows_of_objects()):
+        if kernel.is_changed_by_rows(columns):
             raise SeparationError(f"{self._location()}: {self._inside.name} changes lists that are among its rows.")
         if not rows.separate and kernel.stays_exact(rows):
             kernel.check_rows(rows)

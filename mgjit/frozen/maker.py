@@ -34,6 +34,7 @@ from ..runtime.kernel import Kernel
 from ..runtime.stats import Stats
 from ..tensor.memory import Memory
 from ..tracing.call.appended import AppendingResult
+from ..tracing.call.columns import Columns
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.call.tensors import as_numbers
 from ..tracing.draws.plan import DrawPlan
@@ -101,8 +102,8 @@ class FrozenGuard:
 class FrozenKernel(Kernel):
     """A kernel that changes nothing of the arguments, except that it appends to lists."""
 
-    def is_changed_by_rows(self, rows: Iterable[Sequence[Any]]) -> bool:
-        return isinstance(self.result, AppendingResult) or super().is_changed_by_rows(rows)
+    def is_changed_by_rows(self, columns: Columns) -> bool:
+        return isinstance(self.result, AppendingResult) or super().is_changed_by_rows(columns)
 
     def copy_out(self) -> None:
         if self.copies is not None:

@@ -397,6 +397,14 @@ class Kernels(Paths):
         self._upgrades.wait(kernel, len(self._kernels))
         return kernel
 
+    def going_on(self, arguments: Sequence[Any]) -> Kernel | None:
+        """The kernel of the last call, with its best code, if these arguments fit it; they are in its frame then."""
+        self.catch_up()
+        kernel = self.last
+        if kernel is not None and kernel.upgrade is not None:
+            self.upgrade(kernel)
+        return kernel if kernel is not None and self.has(kernel) and self._fits(kernel, arguments) else None
+
     def has(self, kernel: Kernel) -> bool:
         """Whether a kernel is still in use."""
         return any(kernel is known for known in self._kernels.values())

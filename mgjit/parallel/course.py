@@ -169,7 +169,7 @@ class Course:
         except PlainCall:
             return None
         is_usual = kernel.verdict < 0 and not rows.separate and kernel.are_exact(rows) and runs_anywhere(kernel)
-        if not is_usual or kernel.is_changed_by_rows(table.rows_of_objects()) or changes(kernel, table.row(position)):
+        if not is_usual or kernel.is_changed_by_rows(table) or changes(kernel, table.row(position)):
             return None
         return kernel, rows
 

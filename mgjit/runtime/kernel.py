@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, starmap
 from time import perf_counter
 from typing import Any, Callable
@@ -28,11 +28,12 @@ from ..ir import opcodes as ops
 from ..ir.trace import IndexCheck
 from ..memory.buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
 from ..memory.late import Late, late_gradients, use_gradients
+from ..tracing.call.columns import Columns
 from ..tracing.call.node import Frame, flat_view
 from ..tracing.call.objects import ObjectSlots
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.call.results import ResultTree
-from ..tracing.call.rows import Rows, alike
+from ..tracing.call.rows import Rows, alike, are_shared
 from ..tracing.call.written import Writes
 from ..tracing.copies.copies import Copies
 from ..tracing.draws.plan import DrawPlan
@@ -430,12 +431,11 @@ class Kernel:
         """The identities of everything in which it assigns numbers."""
         return self.changed if self.copies is None else self.changed.union(self.copies.lists())
 
-    def is_changed_by_rows(self, rows: Iterable[Sequence[Any]]) -> bool:
+    def is_changed_by_rows(self, columns: Columns) -> bool:
         """Whether what one row does may be seen by the next one, as an argument."""
         if self.writes is not None or self.objects is not None:
             return True
-        changed = self.changed_now() if self.plan.has_containers else ()
-        return bool(changed) and any(self.plan.shared(row, changed) for row in rows)
+        return self.plan.has_containers and are_shared(self.plan, columns, self.changed_now())
 
     def check_rows(self, rows: Rows) -> None:
         """Check the run-time indices of all rows.

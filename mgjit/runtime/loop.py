@@ -8,6 +8,9 @@
    generators are left as after the last row that was.
 4. The outputs of all rows are one table, whose columns are the result.
 
+Where a call may have to be undone (undo.py), what was there before each foreign call is saved.  If a row is to be
+undone, all of that call are, those in front of it are run again, and that is the end (`UndoneRows`).
+
 Argument Values are copied in before the first row and out after the last, also if a signal ends the loop.  A kernel
 that has never run begins with a single row, in the transaction that moves the parameters.
 """
@@ -27,6 +30,7 @@ from ..engine.state import zero_array
 from ..tracing.call.node import Frame, flat_view
 from ..tracing.call.rows import Rows
 from .kernel import Kernel
+from .undo import Undo
 
 #: Seconds that one foreign call should take: short enough for Ctrl-C, long enough for its own cost not to matter.
 _SECONDS_A_CHUNK = 0.05
@@ -181,6 +185,58 @@ class PythonRunner:
             self._outputs[row * width : (row + 1) * width] = one
 
 
+class UndoneRows:
+    """Rows of a kernel that says which of its calls are to be undone: those up to the first of them.
+
+    Args:
+        runner: makes one for the rows from one on.
+
+    Attributes:
+        is_over: whether that row has been met.
+    """
+
+    def __init__(self, kernel: Kernel, outputs: array[float], runner: Callable[[int], Runner]) -> None:
+        self._runner, self._undo = runner, Undo(kernel)
+        self._verdicts, self._width = memoryview(outputs)[kernel.verdict :: len(kernel.outputs)], len(kernel.outputs)
+        self._settled, self._under_way = 0, runner(0)
+        self.is_over = False
+
+    @property
+    def done(self) -> int:
+        """How many rows have been run; what was to be undone is then."""
+        self._settle()
+        return self._settled
+
+    def run(self, count: int) -> None:
+        start = self.done
+        self._undo.save()
+        self._under_way = self._runner(start)
+        self._under_way.run(count)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Undo what is to be undone; may be interrupted, and repeated."""
+        before, count = self._settled, self._under_way.done
+        bad = next((k for k, one in enumerate(self._verdicts[before : before + count].tolist()) if one != 0.0), -1)
+        if bad >= 0:
+            self.is_over = True
+            self._undo.restore()
+            again = self._runner(before)
+            if bad:
+                again.run(bad)
+            count = bad
+        self._settled, self._under_way = before + count, _NoRows()
+
+
+class _NoRows:
+    """Runs nothing."""
+
+    done = 0
+
+    def run(self, count: int) -> None:
+        """Nothing is to be done."""
+
+
 def run_rows(
     kernel: Kernel,
     rows: Rows,
@@ -201,12 +257,12 @@ def run_rows(
     """
     width = len(kernel.outputs)
     outputs = zero_array(rows.count * width, kernel.plan.precision)
-    runner: Runner
-    if kernel.code.library is None:
-        runner = PythonRunner(kernel, rows, outputs)
-    else:
-        runner = NativeRunner(kernel.code.library, kernel, rows, outputs)
     kernel.copy_in()
+    runner: Runner
+    if kernel.verdict >= 0:
+        runner = UndoneRows(kernel, outputs, lambda start: _runner(kernel, rows.after(start), outputs, start * width))
+    else:
+        runner = _runner(kernel, rows, outputs)
     before, trial = count[0], kernel.loop_trial
     if trial is not None and trial.is_over and not trial.is_wrong:
         trial = None  # as most often
@@ -226,6 +282,8 @@ def run_rows(
                     runner = StepRunner(runner.library, kernel, rows, outputs, runner.done)
             for chunk in in_chunks(kernel, runner, end):
                 report(chunk)
+                if isinstance(runner, UndoneRows) and runner.is_over:
+                    return
 
     def show() -> None:
         if runner.done:
@@ -236,6 +294,18 @@ def run_rows(
 
     with_cleanup(work, show)
     return kernel.result.columns(ahead + outputs if ahead else outputs, width, rows.start + rows.count)
+
+
+def _runner(kernel: Kernel, rows: Rows, outputs: Any, start: int = 0) -> Runner:
+    """What runs rows, whose outputs begin at a place; one by one where the code of loops is known to be wrong."""
+    library = kernel.code.library
+    outputs = memoryview(outputs)[start:] if start else outputs
+    if library is None:
+        return PythonRunner(kernel, rows, outputs)
+    trial = kernel.loop_trial
+    if kernel.verdict >= 0 and trial is not None and not trial.allows(kernel, rows):
+        return StepRunner(library, kernel, rows, outputs)
+    return NativeRunner(library, kernel, rows, outputs)
 
 
 @contextmanager

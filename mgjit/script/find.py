@@ -45,6 +45,8 @@ NOTICED = words(
 _OF_GRAPHS = frozenset({"backward", "_backward", "__init__"})
 #: Attributes that are added to while gradients are computed.
 _GRADIENTS = words("grad gradient _grad adjoint derivative g")
+#: A loop of so many short statements updates single numbers: part of a step, rather than one.
+_FEW = 2
 #: Modules whose functions are.
 NOTICED_MODULES = frozenset(("os", "sys", "subprocess", "logging", "shutil", "socket", "pickle", "warnings", "tqdm"))
 #: Methods that change the object that they belong to.
@@ -290,6 +292,7 @@ class Candidate:
         in_class: whether names with two underscores mean something else there.
         outer: the candidate around it, or None. around: all loops around it, in this scope, the innermost first.
         enclosing: the functions around the scope. in_reserve: whether the loops in it come first.
+        is_short: whether an iteration takes less than the call of a compiled step.
     """
 
     loop: Loop
@@ -302,6 +305,7 @@ class Candidate:
     around: Sequence[Loop] = ()
     enclosing: Sequence[Function] = ()
     in_reserve: bool = False
+    is_short: bool = False
 
 
 def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None = None) -> list[Candidate]:
@@ -332,8 +336,9 @@ def candidates(tree: ast.Module, known: Knowledge, lines: Sequence[int] | None =
                 if is_wanted or in_reserve:
                     name = getattr(scope, "name", "")
                     around = Candidate(
-                        statement, block, tree, scope, name, in_class, outer, loops, enclosing, in_reserve
-                    )
+                        statement, block, tree, scope, name, in_class, outer, loops, enclosing, in_reserve,
+                        lines is None and is_wanted and not _is_long(statement, known),
+                    )  # fmt: skip
                     found.append(around)
             further = (statement, *loops) if isinstance(statement, LOOPS) else loops
             for inner in blocks_of(statement):
@@ -349,6 +354,11 @@ def _is_wanted(loop: Loop, known: Knowledge, lines: Sequence[int] | None) -> boo
     evidence = [node for node in own_nodes(loop.body, known) if known.is_evidence(node)]
     if not evidence:
         return False
+    return _is_long(loop, known) or (isinstance(loop, ast.For) and len(loop.body) > _FEW)
+
+
+def _is_long(loop: Loop, known: Knowledge) -> bool:
+    """Whether an iteration takes longer than the call of a compiled step; if not, one call may make many (rows.py)."""
     return trains_by_itself(loop, known) or any(_takes_time(node, known) for node in walk(loop.body))
 
 

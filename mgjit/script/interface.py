@@ -33,6 +33,7 @@ from .slices import slices_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .names import Function
+    from .rows import Pattern
 
 OF_THE_FRAME = frozenset({"locals", "globals", "vars", "eval", "exec", "super", "dir", "__class__"})
 #: Those of them that look at an object instead, if there is one: `vars(model)`.
@@ -67,6 +68,7 @@ class Outline:
         attributes: the arguments that stand for attributes of an object, or for slices (slices.py), with all
             places where they are read.
         leaving: how many of the last stops only count where objects are used; -1 where these cannot be left to Python.
+        pattern: the variables of the loop, if many iterations can be one call; None otherwise.
         without_last: whether plain Python makes the last iteration, whose objects are used after the loop.
     """
 
@@ -84,6 +86,7 @@ class Outline:
     attributes: dict[str, Sequence[ast.expr]] = field(default_factory=dict)
     leaving: int = -1
     without_last: bool = False
+    pattern: Pattern | None = None
 
 
 def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> None:

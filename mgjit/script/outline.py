@@ -21,6 +21,10 @@ from .moved import LEAVING, leaves, may_move, scalars_of
 from .names import called_name, children, names_in, nodes_of, root_name, walk, words
 from .objects import leave_objects
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rows import Pattern
+
 _BARRIERS = (
     ast.Import,
     ast.ImportFrom,
@@ -83,7 +87,35 @@ def _of_block(
         find_names(outline, used_later)
         if not all(outline.numbers_only) and leave_objects(outline, lambda one, k: _stop(one, known, k)):
             find_names(outline, used_later)
+        outline.pattern = _pattern(outline)
     return outlines
+
+
+def _pattern(outline: Outline) -> Pattern | None:
+    """The variables of a loop whose whole body is a step that changes none of them; None for others.
+
+    Its results have to be numbers: nothing has attributes.
+    """
+    loop, is_whole = outline.candidate.loop, outline.end - outline.start == len(outline.candidate.loop.body)
+    if not isinstance(loop, ast.For) or loop.orelse or not is_whole or outline.block is not loop.body:
+        return None
+    if outline.moved or outline.stops or outline.shared or outline.without_last or outline.candidate.in_reserve:
+        return None
+    if any(isinstance(place, ast.Subscript) for places in outline.attributes.values() for place in places):
+        return None
+    pattern, names = _unpacked(loop.target), names_in([loop.target]).writes
+    looked_into = {root_name(node) for node in walk(outline.candidate.scope.body) if isinstance(node, ast.Attribute)}
+    return None if names & names_in(loop.body).writes or looked_into.intersection(outline.results) else pattern
+
+
+def _unpacked(target: ast.expr) -> Pattern | None:
+    if isinstance(target, ast.Name):
+        return target.id
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    parts = [part for part in map(_unpacked, target.elts) if part is not None]
+    names = [node.id for node in nodes_of(target) if isinstance(node, ast.Name)]
+    return tuple(parts) if len(parts) == len(target.elts) and len(set(names)) == len(names) else None
 
 
 # ---- 1: the block ---------------------------------------------------------------------------------------------

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from .evaluations import Evaluation
     from .find import Candidate
     from .interface import Outline
+    from .rows import Pattern
 
 #: Leaves alone the loop or the function that begins on its line.
 _OFF = re.compile(r"#\s*mgjit:\s*off\b")
+#: The argument of a step that holds what one iteration takes over from another.
+_KEPT = "kept_of_mgjit"
 #: The modules of the program that use mgjit themselves.
 own_steps: list[str] = []
 #: The texts of programs that are in no file, by what tracebacks call them.
@@ -64,6 +67,7 @@ class StepSource:
         numbers_only: for each result, whether the program looks only at the numbers of an object.
         stops: how many reasons there are for which plain Python makes an iteration. leaving: as of `Outline`.
         outer: the number of the section around it, or -1. levels: how many loops of the function are around its loop.
+        rows: of the function for many iterations at once; None where the step is not the whole body.
         is_value: whether it is an expression. in_reserve: whether the loops in it come first.
     """
 
@@ -81,6 +85,7 @@ class StepSource:
     levels: int = 0
     is_value: bool = False
     in_reserve: bool = False
+    rows: RowsSource | None = None
 
     def compiled(self, namespace: dict[str, Any]) -> Any:
         """The function, over the variables of its module."""
@@ -94,6 +99,22 @@ class StepSource:
             warnings.simplefilter("ignore")
             exec(compile(self.text, filename, "exec", dont_inherit=True), made)  # noqa: S102 - defines a function
         return type(made[self.name])(made[self.name].__code__, namespace, self.name)
+
+
+@record
+class RowsSource:
+    """The function of a step that is the whole body of a loop, for many iterations at once (trying_rows.py).
+
+    Attributes:
+        step: the function, without results.  Its last argument is a list of what is kept, if anything is.
+        arguments: the names of what the loop gives. pattern: the variables of the loop.
+        kept: those of the step's results, which the next iteration may read.
+    """
+
+    step: StepSource
+    arguments: list[str]
+    pattern: Pattern
+    kept: list[str]
 
 
 @record
@@ -173,7 +194,7 @@ def rewrite(
     folder = os.path.dirname(os.path.abspath(filename)) if not filename.startswith("<") else None
     known = knowledge_of(tree, folder)
     loops = candidates(tree, known, lines)
-    if not (loops or known.trains):
+    if not (known.trains or any(not one.is_short for one in loops)):
         known = knowledge_of(tree, folder, is_wide=True)
         loops = candidates(tree, known, lines)
     off = _switched_off(tree, text) if lines is None and "mgjit:" in text else []
@@ -189,16 +210,16 @@ def rewrite(
     for candidate in loops:
         try:
             parts = outlined(candidate, known, lines is not None, used_later)
-            planned += [(candidate, outline) for outline in parts]
+            planned += [(candidate, outline) for outline in parts if outline.pattern or not candidate.is_short]
         except Refusal as refusal:
-            if not candidate.in_reserve:
+            if not (candidate.in_reserve or candidate.is_short):
                 notes.append(Note(filename, candidate.loop.lineno, at=refusal.line, reason=str(refusal)))
     if lines is None:  # a loop over parameters in a function that a step calls is part of that step
         called = called_by(tree, [one for _, outline in planned for one in outline.statements])
         planned = [
             (candidate, outline)
             for candidate, outline in planned
-            if candidate.function not in called or trains_by_itself(candidate.loop, known)
+            if candidate.function not in called or outline.pattern or trains_by_itself(candidate.loop, known)
         ]
     for number, (candidate, outline) in enumerate(planned):
         around = candidate.outer
@@ -209,6 +230,8 @@ def rewrite(
         source.outer = made[id(around)] if around is not None else -1
         source.levels = sum(isinstance(one, ast.For) for one in candidate.around)
         source.in_reserve = candidate.in_reserve
+        source.rows = _rows_source(text, filename, outline, source) if outline.pattern is not None else None
+        outline.pattern = None if source.rows is None else outline.pattern
         steps.append(source)
         notes.append(Note(filename, candidate.loop.lineno, source.first, source.last))
     found: list[Evaluation] = []
@@ -282,6 +305,24 @@ def _step_source(text: str, filename: str, outline: Outline) -> StepSource:
         "\n".join(body), name, filename, outline.candidate.loop.lineno, first, last,
         outline.candidate.function, tuple(outline.numbers_only), len(outline.stops), outline.leaving,
     )  # fmt: skip
+
+
+def _rows_source(text: str, filename: str, outline: Outline, source: StepSource) -> RowsSource | None:
+    """The function of a step that is a whole body; None if there is no room for its first lines."""
+    assert outline.pattern is not None
+    kept = outline.results
+    names = [*(name for name in outline.arguments if name not in kept), *outline.attributes, *([_KEPT] if kept else [])]
+    taken = [f"{name} = {_KEPT}[{k}]" for k, name in enumerate(kept) if name in outline.arguments]
+    given = [f"{_KEPT}[{k}] = {name}" for k, name in enumerate(kept)]
+    lines, indentation = source.text.split("\n"), _indentation([line.encode() for line in text.split("\n")], outline)
+    name = f"rows_at_line_{source.first}"
+    head = [f"def {name}({', '.join(names)}):", *([indentation + "; ".join(taken)] if taken else [])]
+    if len(head) >= source.first:
+        return None
+    body = [*lines[source.first - 1 : source.last], f"{indentation}{'; '.join([*given, 'return ()'])}", ""]
+    made = [*[""] * (source.first - 1 - len(head)), *head, *body]
+    step = StepSource("\n".join(made), name, filename, source.line, source.first, source.last, source.function)
+    return RowsSource(step, [*outline.arguments, *outline.attributes], outline.pattern, kept)
 
 
 def _value_source(text: str, filename: str, evaluation: Evaluation) -> StepSource:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from time import thread_time
 
 from .counted import Counted
+from .rows import is_finished, iterator_over
 from .running import around, comes_last, is_inert, running
 
 TYPE_CHECKING = False
@@ -51,14 +52,18 @@ class Section(Counted):
         each: processor seconds of the last compiled calls, on average; 0.0 before there are some.
         tracing: processor seconds of attempts that have made traces.
         expected, worth: iterations, and seconds that are saved, as an earlier run has found; 0.0 if nothing is known.
+        rows: what the loop goes through, if many iterations can be one call (rows.py). made: how many the last one was.
+        most_rows: how many the next one may be. rows_in_vain: calls for so many in a row that were not made.
+        kept: what one such iteration takes over from another. is_entered: whether none has been tried in this round.
         patience: seconds of iterations that come before a try, since as many were too few in an earlier run.
     """
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "each", "expected", "failures", "frame",
-        "gains", "goes_on", "inner", "is_inside", "is_plain", "judged", "lacks", "lengths", "lost", "namespace",
-        "outer", "patience", "reason", "rounds", "slow", "source", "start", "step", "trace_seconds", "traces",
-        "tracing", "unmeasured", "vain", "within", "worth",
+        "gains", "goes_on", "inner", "is_entered", "is_inside", "is_plain", "judged", "kept", "lacks",
+        "lengths", "lost", "made", "may_have_rows", "most_rows", "namespace", "outer", "patience", "reason",
+        "rounds", "rows", "rows_in_vain", "slow", "source", "start", "step", "trace_seconds", "traces",
+        "tracing", "unmeasured", "vain", "window", "within", "worth",
     )  # fmt: skip
 
     #: Whether a step is to be tried now; and whether that is however short the loop is.
@@ -80,10 +85,15 @@ class Section(Counted):
         self.rounds = 0  # how often its function has gone through it
         self.calls = self.slow = self.failures = 0
         self.traces: Collection[int] = ()  # the threads in which something is traced
-        # Calls of this window, windows in a row that were worth it, and calls that may go by without a clock.
-        self.judged = self.gains = self.unmeasured = 0
+        # Calls and iterations of this window, windows in a row that were worth it, and calls that may go by without a
+        # clock.
+        self.judged = self.window = self.gains = self.unmeasured = 0
         self.step: OutlinedStep | None = None
         self.reason = ""
+        self.rows: Iterator[Any] | None = None
+        self.may_have_rows, self.made, self.is_entered = source.rows is not None, 1, False
+        self.most_rows, self.rows_in_vain = 256, 0
+        self.kept: list[Any] = []
 
     # ---- what the rewritten loop calls ------------------------------------------------------------------
 
@@ -114,6 +124,16 @@ class Section(Counted):
             self.lengths[level] = len(iterable) if is_sized else -1
         except TypeError:
             self.lengths[level] = -1
+        return iterable
+
+    def over(self, iterable: Any) -> Any:
+        """What the loop goes through, which is remembered if it tells what comes next; it may go through one only."""
+        if self.may_have_rows and not is_inert():
+            if self.rows is not None and not is_finished(self.rows):  # it was left, or runs within itself
+                self.rows, self.may_have_rows = None, False
+                return iterable
+            self.rows, self.is_entered = iterator_over(iterable), True
+            return iterable if self.rows is None else self.rows
         return iterable
 
     def lasting(self, iterable: Any) -> Iterable[Any]:
@@ -222,6 +242,10 @@ class Off(Section):
         """Nothing is to be done."""
 
     left = begins
+
+    def over(self, iterable: Any) -> Any:
+        """What the loop goes through."""
+        return iterable
 
     def entered(self, level: int, iterable: Any) -> Any:
         """What the loop iterates over."""

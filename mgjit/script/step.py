@@ -26,7 +26,7 @@ from ..compiler.build.options import StepOptions
 from ..engine.functions import where
 from ..engine.leaks import PlainCall, holds_traced, is_traced
 from ..engine.progress import is_tracing
-from ..errors import BackendWarning, DefectWarning, MismatchWarning, RetraceWarning, SideEffectWarning
+from ..errors import BackendWarning, DefectWarning, MgjitError, MismatchWarning, RetraceWarning, SideEffectWarning
 from ..kernels.factory import Maker
 from ..kernels.first_calls.earnings import TooMany, Waiting
 from ..kernels.first_calls.pending import Prepared
@@ -34,11 +34,14 @@ from ..kernels.kernels import Kernels
 from ..runtime import vectorcall
 from ..runtime.detached import Detached, attach_all
 from ..runtime.kernel import Kernel
+from ..runtime.loop import run_rows
 from ..runtime.stats import Stats
 from ..runtime.undo import UNDONE, Undone
 from ..step.step import CompiledStep
+from ..tracing.call.columns import Column, Columns, ItemsColumn, SameColumn
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.call.results import CompositeResult, OutputResult
+from ..tracing.call.rows import pack_rows
 from ..tracing.record.current import current_recorder
 from ..tracing.record.hazards import as_number
 from ..tracing.source import text
@@ -246,6 +249,44 @@ class OutlinedStep(CompiledStep[Any, Any]):
             self.seconds = 0.0
             return self._was_plain(Undone())
         return found[:-1]
+
+    def attempt_rows(self, first: Sequence[Any], columns: dict[int, list[Any]], count: int, lists: set[int]) -> int:
+        """Make calls, if the kernel of the last one is for all of them; returns how many, from the first one on.
+
+        Args:
+            first: the arguments of the first call. columns: those that differ, by their places. count: of calls.
+            lists: the identities of lists that may hold what later calls get.
+        """
+        if is_tracing():
+            return 0
+        self.has_traced = self.has_prepared = False
+        attach_all()
+        given: list[Column] = [SameColumn(one) for one in first]
+        for place, items in columns.items():
+            given[place] = ItemsColumn(items)
+        table = Columns(list(self._signature.parameters), given, count, frozenset())
+        made: int = self._turn.run(self._rows_made, first, table, lists)
+        return made
+
+    def _rows_made(self, first: Sequence[Any], table: Columns, lists: set[int]) -> int:
+        """Make the calls of a table; returns how many, which is none where they are for other kernels, or Python."""
+        kernel = self._kernels.going_on(first)
+        if kernel is None or kernel.move is not None or kernel.predecessor is not None:
+            return 0
+        if kernel.trial is not None and kernel.trial.rows_ahead(True, table.length):
+            return 0
+        try:
+            rows = pack_rows(kernel.plan, kernel.frame, table)
+            kernel.check_rows(rows)
+        except (MgjitError, PlainCall):  # one of them is for Python
+            return 0
+        is_apart = rows.separate or kernel.guard.expired or not lists.isdisjoint(kernel.changed_now())
+        if is_apart or kernel.is_changed_by_rows(table) or not kernel.stays_exact(rows):
+            return 0
+        counter = self.stats.counter
+        before = counter[0]
+        run_rows(kernel, rows, lambda count: None, counter, row=table.row)
+        return counter[0] - before
 
     def gets_quicker(self) -> bool:
         """Whether calls are going to be quicker than they are, by an extension, which this asks for."""

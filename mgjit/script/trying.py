@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .rewrite import StepSource
     from .step import OutlinedStep
 
 #: A compiled call must take no longer than this part of an iteration in Python.
@@ -104,7 +105,7 @@ class Trying(Section):
         step = self.step or self._made()
         allowed, started = self._allowed(), thread_time()
         try:
-            found = step.attempt(arguments, self.iteration, allowed)
+            found = self._attempt(step, arguments, allowed)
         except Exception as error:
             PURSE.note(started - thread_time())
             return self._failed(error)
@@ -112,17 +113,21 @@ class Trying(Section):
         if found is step.nothing:
             return self._without_result(step, seconds)
         self.is_inside = not self.source.is_value
-        self.calls += 1
-        PURSE.note(self.iteration - seconds)
+        self.calls += self.made
+        PURSE.note(self.made * self.iteration - seconds)
         if step.has_prepared:  # once for each kernel
             self.tracing += seconds
             return (found,)
-        self.compiled, self.judged = self.compiled + seconds, self.judged + 1
-        self.vain = max(0.0, self.vain - max(0.0, self.iteration - seconds))
-        self.slow += seconds > _WORTH * self.iteration
+        self.vain = max(0.0, self.vain - max(0.0, self.made * self.iteration - seconds))
+        self.compiled, self.judged, self.window = self.compiled + seconds, self.judged + 1, self.window + self.made
+        self.slow += seconds > _WORTH * self.made * self.iteration
         if self.judged == _SLOW:
             self._judge()
         return (found,)
+
+    def _attempt(self, step: OutlinedStep, arguments: Sequence[Any], allowed: float) -> Any:
+        """The results of a call, or what stands for them; `made` is how many iterations that are."""
+        return step.attempt(arguments, self.iteration, allowed)
 
     def _without_result(self, step: OutlinedStep, seconds: float) -> Sequence[Any]:
         """After an attempt that has taken so long: the iteration runs as Python."""
@@ -163,10 +168,14 @@ class Trying(Section):
 
         if not is_loaded:
             leave_out()
-        self.step = made(self.source, self.namespace, self.allowed, self.calls_to_come)
+        self.step = made(self._function(), self.namespace, self.allowed, self.calls_to_come)
         self.traces = tracing_threads
         PURSE.note(-min(thread_time() - started, LOADING))  # it may take longer where much else runs, as all does
         return self.step
+
+    def _function(self) -> StepSource:
+        """The source of the function that is the step."""
+        return self.source
 
     def _judge(self) -> None:
         """After a window of measured calls: give up where they are not worth it.
@@ -177,9 +186,9 @@ class Trying(Section):
         takes counts as well.
         """
         assert self.step is not None
-        each, slow = self.compiled / _SLOW, self.slow
-        self.each, self.slow, self.judged, self.compiled = each, 0, 0, 0.0
-        lost = _SLOW * (each - self.iteration)
+        each, slow = self.compiled / self.window, self.slow
+        lost = self.window * (each - self.iteration)
+        self.each, self.slow, self.judged, self.window, self.compiled = each, 0, 0, 0, 0.0
         self.gains = self.gains + 1 if each <= _WORTH * self.iteration else 0
         if self.gains >= _SURE_WINDOWS and not self.source.is_value:
             self.unmeasured = min(_MOST_UNMEASURED, _UNMEASURED * (self.gains - _SURE_WINDOWS + 1))

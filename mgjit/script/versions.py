@@ -66,6 +66,11 @@ def try_steps(candidate: Candidate, outlines: dict[int, Outline], instead: dict[
         for level, around in enumerate(levels):
             around.iter = _noting(around.iter, number, level)
     for number, outline in outlines.items():
+        if outline.pattern is not None and isinstance(loop, ast.For):
+            over = ast.Call(_method(number, "over"), [loop.iter], [])
+            _locate(over, loop.iter, {id(loop.iter)})
+            loop.iter = over
+    for number, outline in outlines.items():
         if outline.without_last and isinstance(loop, ast.For):
             lasting = ast.Call(_method(number, "lasting"), [loop.iter], [])
             _locate(lasting, loop.iter, {id(loop.iter)})

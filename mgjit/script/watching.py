@@ -38,8 +38,18 @@ _TRUSTED = 0.5
 _WATCHED = 0.05
 #: Iterations that are shorter than this gain nothing, since a compiled call takes half of it; so many show it.
 _TINY, _SURE = 12e-6, 1000
+#: The same where one call makes many iterations; what the trace costs more.
+_TINY_ROW, _ROW_TRACE = 0.5e-6, 0.05
+#: An outer loop is left to one in it of so many of these iterations, if they take such a part of the time.
+_MANY_ROWS, _MOST_OF_TIME = 64, 0.7
 _TOO_SHORT = "its iterations are too short to gain anything"
 _TOO_LONG = "its iterations are too long, or too few, for one step: what is inside of it is tried instead"
+
+
+def _trying_rows() -> type[Trying]:
+    from .trying_rows import TryingRows  # which most scripts do without
+
+    return TryingRows
 
 
 class Untried(Section):
@@ -65,7 +75,7 @@ class Untried(Section):
 
     def _is_tiny(self) -> bool:
         """Whether iterations are too short to gain anything; gives up if that is sure."""
-        is_tiny = self.iteration < _TINY
+        is_tiny = self.iteration < (_TINY if self.rows is None else _TINY_ROW)
         if is_tiny and self.done > _SURE:
             self.end(_TOO_SHORT)
         return is_tiny
@@ -78,6 +88,7 @@ class Untried(Section):
         """
         loading = 0.0 if "mgjit.script.step" in sys.modules else LOADING
         cost, seconds = loading + _TRACE * self.iteration, to_come * self.iteration
+        cost += _ROW_TRACE if self.rows is not None else 0.0
         return _GAIN * cost <= seconds and cost <= PURSE.left(seconds)
 
     def _try(self, to_come: float) -> None:
@@ -86,13 +97,14 @@ class Untried(Section):
         self.allowed, self.calls_to_come = max(0.0, PURSE.left(to_come * self.iteration)), to_come
         self.start = self.done
         self.let_go(0)
-        self.__class__ = Trying  # type: ignore[assignment]
+        self.__class__ = Trying if self.rows is None else _trying_rows()  # type: ignore[assignment]
 
 
 class Watching(Untried):
     """Its iterations are timed."""
 
     __slots__ = ()
+
     @property
     def ready(self) -> bool:
         """Whether a step is to be tried now."""
@@ -107,14 +119,20 @@ class Watching(Untried):
 
     def _is_to_be_tried(self) -> bool:
         if self.worth:
-            return not any(type(one) is Trying and one.calls for one in around(self))
+            return not any(isinstance(one, Trying) and one.calls for one in around(self))
         if not self.done or (self.done * self.iteration < max(_WATCHED, self.patience) and not self.is_eager):
             return False
-        if self._is_behind() or not self._is_sensible() or self._is_tiny():
+        if self._is_behind() or not self._is_sensible() or self._is_tiny() or self._is_left_to_rows():
             return False
-        if any(type(one) is Trying and one.calls for one in (*self.inner, *self.within)):
+        if any(isinstance(one, Trying) and one.calls for one in (*self.inner, *self.within)):
             return False
         return self.is_eager or self._pays(self.to_come())
+
+    def _is_left_to_rows(self) -> bool:
+        """Whether most of the time goes into a loop in it of which a call makes many iterations: its trace is short."""
+        inside = [one for one in (*self.inner, *self.within) if one.on and one.rows is not None]
+        most = _MOST_OF_TIME * self.total() * self.iteration
+        return any(one.done > _MANY_ROWS * one.entries and one.total() * one.iteration > most for one in inside)
 
     def _is_sensible(self) -> bool:
         """Whether iterations are neither too long nor too few, if loops in it may be tried instead; gives up if not."""
@@ -132,7 +150,7 @@ class Watching(Untried):
                 self.end(_TOO_LONG)
                 return False
             return True
-        if not self._is_sensible():
+        if self._is_left_to_rows() or not self._is_sensible():
             return False
         to_come = self.left_to_do()
         return self.is_eager or to_come < 0 or self._pays(to_come)

@@ -136,7 +136,7 @@ class Looping(Phased[P, R]):
             separate = (
                 rows.separate
                 or kernel.guard.expired
-                or kernel.is_changed_by_rows(table.rows_of_objects())
+                or kernel.is_changed_by_rows(table)
                 or not kernel.stays_exact(rows)
             )
         except PlainCall:

@@ -160,15 +160,11 @@ class Columns(NamedTuple):
         """The arguments of every call."""
         return zip(*(column.rows(self.length) for column in self.columns))
 
-    def rows_of_objects(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments of every call whose objects are not those of the first: of a buffer, all rows are alike.
-
-        Nothing is done before the first of them is asked for.
-        """
-        alike = (NumbersColumn, BufferColumn)
-        columns = [SameColumn(column.row(0)) if isinstance(column, alike) else column for column in self.columns]
-        count = self.length if any(column.length is not None for column in columns) else 1
-        yield from zip(*(column.rows(count) for column in columns))
+    def objects(self, number: int) -> list[Any]:
+        """What calls get for a parameter, without what is like that of the first call: all rows of a buffer are."""
+        column = self.columns[number]
+        is_alike = isinstance(column, (NumbersColumn, BufferColumn, SameColumn))
+        return [column.row(0)] if is_alike else column.rows(self.length)
 
 
 def read_columns(

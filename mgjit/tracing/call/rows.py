@@ -17,7 +17,7 @@ import copy
 import struct
 from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, Callable, NamedTuple
@@ -120,6 +120,20 @@ def alike(checks: Sequence[IndexCheck], plan: ArgumentPlan) -> dict[tuple[int, r
         buffers = (node.region for node in plan.buffers if node.place <= check.input_index < node.place + node.size)
         groups[next(buffers, -1), check.allowed].setdefault(check.input_index, check)
     return {key: list(of_inputs.values()) for key, of_inputs in groups.items()}
+
+
+def are_shared(plan: ArgumentPlan, columns: Columns, changed: Collection[int]) -> bool:
+    """Whether a row has a container whose contents are inputs, and that is one of some identities."""
+    known = frozenset(changed) if plan.has_containers else frozenset()
+    return bool(known) and any(_is_shared(node, columns.objects(k), known) for k, node in enumerate(plan.nodes))
+
+
+def _is_shared(node: Node, items: list[Any], changed: frozenset[int]) -> bool:
+    if isinstance(node, NumbersNode) and len(node.shape) == 1:
+        return not changed.isdisjoint(map(id, items))
+    if type(node).containers is Node.containers:
+        return False
+    return any(one in changed for item in items for one, _ in node.containers(item))
 
 
 def pack_rows(plan: ArgumentPlan, frame: Frame, columns: Columns) -> Rows:

@@ -122,6 +122,8 @@ class Copied:
             return f"{self.place.describe()} was a list of {self.size} numbers, and is not any more"
         except (LookupError, AttributeError, ValueError):
             return f"{self.place.describe()} is gone"
+        if set(map(type, numbers)) == {float} and not (self.given_integers or self.numpy_floats):
+            return ""  # as most often
         if self.has_other_floats(numbers):
             return f"{self.place.describe()} has numbers of numpy's type float64 now, or has them no more"
         if not self.numpy_floats and not are_plain(numbers):

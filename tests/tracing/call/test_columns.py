@@ -66,16 +66,13 @@ def test_05_no_columns(given: tuple[Any, ...], why: str) -> None:
         read(*given)
 
 
-def test_20_rows_of_objects() -> None:
-    """Of columns that are buffers, one row stands for all."""
+def test_20_objects() -> None:
+    """Of columns that are buffers, or the same for all rows, one row stands for all."""
     pixels = memoryview(bytes(12)).cast("B", (4, 3))
     found = read_columns(
         inspect.signature(lambda x, y, lr: None), (pixels, array("d", [1.0] * 4), 0.1), {}, frozenset()
     )
-    (row,) = found.rows_of_objects()
-    assert [bytes(row[0]), *row[1:]] == [bytes(3), 1.0, 0.1]
+    assert [bytes(found.objects(0)[0]), found.objects(1), found.objects(2)] == [bytes(3), [1.0], [0.1]]
     lists = [[1.0], [2.0], [3.0], [4.0]]
-    found = read_columns(inspect.signature(lambda x, y, z: None), (pixels, lists, lists), {}, frozenset())
-    rows = list(found.rows_of_objects())
-    assert [row[1] for row in rows] == lists
-    assert all(row[1] is other for row, other in zip(rows, lists))
+    found = read_columns(inspect.signature(lambda x, y: None), (pixels, lists), {}, frozenset())
+    assert all(one is other for one, other in zip(found.objects(1), lists))

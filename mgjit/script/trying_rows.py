@@ -1,0 +1,90 @@
+"""A loop whose whole body is a step: calls make all iterations that are known to come, but for the last one.
+
+1. The step gets the variables of the loop as columns (rows.py), and everything else as it is.  What an iteration takes
+   over from the one before, such as sums, is in a list that the step changes; it has to be numbers.
+2. The first calls are single ones: until there is code, and where it is compared with plain Python.  Then calls make
+   more and more iterations; only single ones again after some calls in vain.
+3. Times and counts are those of iterations, as of other loops (trying.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .rows import columns, lists_of, skip, to_come
+from .trying import Trying
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .rewrite import StepSource
+    from .step import OutlinedStep
+
+_NUMBERS = frozenset({int, float})
+#: How many iterations a call makes at first; how many times as many the next one does; calls in vain, at most.
+_FIRST_ROWS, _GROWTH, _IN_VAIN = 256, 8, 8
+
+
+class TryingRows(Trying):
+    """A step is tried for many iterations at once."""
+
+    __slots__ = ()
+
+    def called(self, *arguments: Any) -> Sequence[Any]:
+        if self.step is None and not set(map(type, self._kept(arguments))) <= _NUMBERS:
+            self._go_one_by_one()
+            return self.called(*arguments)
+        if self.rows is None or not to_come(self.rows):
+            self.is_inside = False
+            return ()
+        return self._measured(arguments)
+
+    def _go_one_by_one(self) -> None:
+        """Try the step of single iterations instead."""
+        self.rows, self.may_have_rows, self.step = None, False, None
+        self.__class__ = Trying  # type: ignore[assignment]
+
+    def _was_plain(self, step: OutlinedStep, seconds: float) -> None:
+        if step.fruitless and not (step.kernels or step.waiting):
+            step.give_up()
+            self._go_one_by_one()
+        else:
+            super()._was_plain(step, seconds)
+
+    def _kept(self, arguments: Sequence[Any]) -> list[Any]:
+        """What is taken over from one iteration to another; 0.0 stands for what has no value yet."""
+        assert self.source.rows is not None
+        given = dict(zip(self.source.rows.arguments, arguments))
+        return [given.get(name, 0.0) for name in self.source.rows.kept]
+
+    def _attempt(self, step: OutlinedStep, arguments: Sequence[Any], allowed: float) -> Any:
+        layout, kept = self.source.rows, self._kept(arguments)
+        assert layout is not None
+        kinds, is_first, self.is_entered = set(map(type, kept)), self.is_entered, False
+        if not kinds <= _NUMBERS or (is_first and int in kinds):  # such as `total = 0`, a float from then on
+            return step.nothing
+        self.kept[:], self.made = kept, 1
+        given = {name: one for name, one in zip(layout.arguments, arguments) if name not in layout.kept}
+        first = [*given.values(), *([self.kept] if kept else [])]
+        count = min(to_come(self.rows), self.most_rows)
+        if step.kernels and count > 1 and self.rows_in_vain < _IN_VAIN:
+            found = columns(self.rows, count, layout.pattern)
+            made = 0
+            if found is not None:
+                by_place = {place: found[name] for place, name in enumerate(given) if name in found}
+                made = step.attempt_rows(first, by_place, count, lists_of(self.rows))
+            if made:
+                skip(self.rows, made - 1)  # type: ignore[arg-type]
+                self.made, self.rows_in_vain, self.most_rows = made, 0, self.most_rows * _GROWTH
+                return tuple(self.kept)
+            self.rows_in_vain, self.most_rows = self.rows_in_vain + 1, _FIRST_ROWS
+        return step.nothing if step.attempt(first, self.iteration, allowed) is step.nothing else tuple(self.kept)
+
+    def _function(self) -> StepSource:
+        assert self.source.rows is not None
+        return self.source.rows.step
+
+    def _judge(self) -> None:
+        super()._judge()
+        self.unmeasured = 0
