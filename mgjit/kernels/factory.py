@@ -27,7 +27,7 @@ from ..compiler.build.options import Options, StepOptions
 from ..engine.leaks import PlainCall
 from ..ir.trace import InputRegion, Trace
 from ..memory.buffers import Move, ParameterStorage, SharedScratch
-from ..memory.live import Parameter
+from ..memory.parameter import Parameter
 from ..runtime.kernel import Kernel
 from ..runtime.stats import Stats
 from ..tensor.memory import Memory

@@ -32,7 +32,7 @@ from ..engine.precision import FLOAT64, Precision
 from ..engine.state import State, zero_array
 from ..engine.value import Value
 from ..ir.parameters import NATURAL, Layouts, ParameterLayout
-from .live import Parameter
+from .parameter import Parameter
 
 if TYPE_CHECKING:
     from ..ir.trace import Trace

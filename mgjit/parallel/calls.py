@@ -19,7 +19,7 @@ from ..engine.leaks import PlainCall
 from ..kernels.side_by_side import pool
 from ..kernels.side_by_side.memory import Bound, Memory, Scratch
 from ..runtime.kernel import Kernel, check_index
-from ..tracing.call.results import collect_results
+from ..tracing.call.collected import collect_results
 from ..tracing.draws.plan import DrawPlan
 from .member import MemberState, changes
 

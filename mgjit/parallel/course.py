@@ -33,8 +33,8 @@ from ..kernels.side_by_side.worlds import Contents, World, objects_in
 from ..memory.buffers import Moved
 from ..runtime.kernel import Kernel
 from ..step.inside import Inside
+from ..tracing.call.collected import collect_results
 from ..tracing.call.columns import Columns
-from ..tracing.call.results import collect_results
 from ..tracing.call.rows import Rows, pack_rows
 from ..verification.comparison import first_difference
 from ..verification.snapshot import Snapshot

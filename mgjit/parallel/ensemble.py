@@ -23,8 +23,8 @@ from ..runtime.loop import reporting
 from ..runtime.stats import Stats
 from ..step.inside import Inside
 from ..step.step import CompiledStep
+from ..tracing.call.collected import collect_results
 from ..tracing.call.columns import Columns
-from ..tracing.call.results import collect_results
 from .calls import Calls
 from .course import Course
 from .each import Each

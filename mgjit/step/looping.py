@@ -25,8 +25,8 @@ from ..runtime.detached import attach_all
 from ..runtime.kernel import Kernel
 from ..runtime.loop import reporting, run_rows
 from ..runtime.turns import run_in_turn
+from ..tracing.call.collected import collect_results
 from ..tracing.call.columns import Columns, bound_arguments, read_columns
-from ..tracing.call.results import collect_results
 from ..tracing.call.rows import Rows, pack_rows
 from ..tracing.source.debugging import is_debugged
 from .looking import P, R

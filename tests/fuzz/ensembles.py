@@ -7,7 +7,7 @@ from typing import Any
 
 import mgjit
 from mgjit.errors import ArgumentError
-from mgjit.tracing.call.results import collect_results
+from mgjit.tracing.call.collected import collect_results
 from tests.fuzz import oracle
 
 MEMBERS = 3

@@ -15,7 +15,8 @@ import pytest
 import mgjit
 from mgjit.engine.leaks import PlainCall
 from mgjit.memory.buffers import ParameterStorage, bind
-from mgjit.memory.live import Parameter, field_of, live_class
+from mgjit.memory.live import field_of, live_class
+from mgjit.memory.parameter import Parameter
 from mgjit.runtime.detached import are_detached, attach_numbers
 
 

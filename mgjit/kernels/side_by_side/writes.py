@@ -17,7 +17,8 @@ from ...ir import opcodes as ops
 from ...ir.sites import NOWHERE
 from ...ir.trace import Trace
 from ...memory.buffers import ParameterStorage, storage_of
-from ...memory.live import Home, Parameter, raw_attributes
+from ...memory.live import Home, raw_attributes
+from ...memory.parameter import Parameter
 from ...runtime.kernel import Kernel
 from ...tracing.tracer.knowledge import Again, HeapPlan
 from ...tracing.tracer.sites import Sites

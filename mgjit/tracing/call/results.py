@@ -5,13 +5,14 @@
 3. `expression` is the same as Python source, for generated call paths.
 4. `columns` builds the result of many calls: the same tree with an `array('d')`, one number a call, in place of
    every number.  Leaves that are no numbers are the same in every call, and stay as they are.
-5. `collect_results` makes the same columns of results that already exist.
+
+Columns of results that exist already are made by collected.py.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Callable
 
 from ...engine.leaks import PlainCall, holds_traced, is_traced, leaked, refuse_hidden
@@ -34,7 +35,6 @@ from .apart import (
     is_number_like,
     is_object,
     make_object,
-    may_be_object,
     taken_apart,
 )
 from .given import GivenPath
@@ -124,7 +124,7 @@ class ConstantResult(ResultTree):
         return name_of(self.returned)
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return array("d", [self.returned]) * rows if _is_number(self.returned) else self.returned
+        return array("d", [self.returned]) * rows if is_number(self.returned) else self.returned
 
 
 class ObjectResult(ResultTree):
@@ -451,71 +451,11 @@ def _describe_tensor(returned: Tensor, path_of: Callable[[Any], GivenPath | None
     return ViewResult(returned, numbers) if returned._memory.trace is None else numbers
 
 
-def collect_results(results: Iterable[Any]) -> Any:
-    """The columns of the results of calls; where these have other structures than the first, a list of them.
-
-    Args:
-        results: each is looked at before the next call is made, which may change lists that the one before returned.
-    """
-    return _columns_of([_as_it_is(result) for result in results])
-
-
-def _as_it_is(result: Any) -> Any:
-    """A result that no later call changes."""
-    if isinstance(result, Value):
-        return result.data
-    if isinstance(result, Tensor):
-        return result.detach().copy()
-    found = taken_apart(result)
-    return result if found is None else found[0](list(map(_as_it_is, found[1])))
-
-
-def _columns_of(results: Sequence[Any]) -> Any:
-    if not results:
-        return array("d")
-    first = results[0]
-    if len(results) > 1 and all(result is first for result in results) and not _is_number(first):
-        return first
-    if all(isinstance(result, Tensor) for result in results):
-        return _stacked(results)
-    if all(isinstance(result, (int, float)) for result in results):
-        return array("d", results)
-    found = [taken_apart(result) or _object_taken_apart(result) for result in results]
-    make, parts = found[0] or (None, [])
-    if make is None:
-        return first if all(type(x) is type(first) and x == first for x in results) else list(results)
-    rows = [one[1] for one, x in zip(found, results) if one is not None and _are_alike(first, x)]
-    if len(rows) < len(results) or any(len(row) != len(parts) for row in rows):
-        return list(results)
-    return make([_columns_of(column) for column in zip(*rows)])
-
-
-def _stacked(results: Sequence[Tensor]) -> Any:
-    """Tensors of one shape and type as one; a list of others."""
-    from ...tensor.joining import stack
-
-    return list(results) if len({(one.shape, one.dtype) for one in results}) > 1 else stack(results)
-
-
-def _are_alike(one: Any, other: Any) -> bool:
-    """Whether two containers or objects are of one class and have parts of the same names."""
-    return type(one) is type(other) and (type(one) is not dict or list(one) == list(other))
-
-
-def _object_taken_apart(returned: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
-    """The same of an object of a class of the user's that holds numbers, such as a loss; None for all others."""
-    if not may_be_object(returned):
-        return None
-    fields = fields_to_return(returned)
-    if not any(isinstance(part, (int, float)) for part in fields.values()):
-        return None
-    return make_object(type(returned), list(fields)), list(fields.values())
-
-
 def integer(number: float) -> float:
     """An int; an infinity or nan, where Python would have raised an error, stays what it is."""
     return int(number) if number - number == 0.0 else number
 
 
-def _is_number(returned: Any) -> bool:
+def is_number(returned: Any) -> bool:
+    """Whether a result is a number, of which columns are made; bools stay what they are."""
     return isinstance(returned, (int, float)) and not isinstance(returned, bool)

@@ -32,7 +32,8 @@ from ...memory.live import Home
 from ..record.integers import IntegerLimit
 from ..record.mixed import TYPES
 from .built import Built
-from .placewriter import EXACT, Told, are_plain, copying_functions, indices_of, lists_on_their_own
+from .packers import are_plain
+from .placewriter import EXACT, Told, copying_functions, indices_of, lists_on_their_own
 from .tables import Table
 
 if TYPE_CHECKING:

@@ -25,14 +25,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...base.ffi import PYPY
-from ...engine.kinds import is_float64
-from ...engine.numeric import is_number_type
-from ...memory.live import Home
-from ..call.in_c import in_c
 from ..call.results import SharingResult
-from ..record.mixed import TYPES
 from ..surroundings.places import Contents
 from .built import Built
+from .packers import are_floats, are_integers, are_of_type, are_plain, mixed_copiers, packer
 from .tables import Table, copiers
 
 if TYPE_CHECKING:
@@ -251,16 +247,16 @@ class _Writer:
         given = self._fill.checked(self._fill.expression(part.place), list)
         if part.given_integers:
             positions = [k - part.offset for k in sorted(part.given_integers)]
-            self._fill.require(f"{self.name_of(_are_integers)}({given}, {self.name_of(positions)}, {part.limit})")
+            self._fill.require(f"{self.name_of(are_integers)}({given}, {self.name_of(positions)}, {part.limit})")
         for k, check in part.allowed.items():
             self._fill.require(f"0 <= {given}[{k - part.offset}] < {check.count}")
         if part.given_floats:
             positions = [k - part.offset for k in sorted(part.given_floats)]
-            self._fill.require(f"{self.name_of(_are_floats)}({given}, {self.name_of(positions)})")
+            self._fill.require(f"{self.name_of(are_floats)}({given}, {self.name_of(positions)})")
         if part.numpy_floats:
             positions = [k - part.offset for k in sorted(part.numpy_floats)]
             arguments = f"{given}, {self.name_of(positions)}, {self._float64()}"
-            self._fill.require(f"{self.name_of(_are_of_type)}({arguments})")
+            self._fill.require(f"{self.name_of(are_of_type)}({arguments})")
         others = tuple(k - part.offset for k in part.offsets if k not in _typed(part))
         start, end = part.offset, part.offset + part.size
         if PYPY:
@@ -269,7 +265,7 @@ class _Writer:
             self._fill.lines += [f"now = {self.name_of(array)}({self._code!r}, {given})"]
             self._fill.lines += [f"{self._buffer}[{start}:{end}] = now", "now = now.tobytes()"]
         else:
-            self._fill.lines.append(f"now = {self.name_of(_packer(part.size, self._code, others))}({given})")
+            self._fill.lines.append(f"now = {self.name_of(packer(part.size, self._code, others))}({given})")
             self._fill.lines.append(f"{self._view}[{start * self._size}:{end * self._size}] = now")
         if part.assigned:
             self._show_long(part, f"{self._buffer}[{start}:{end}]")
@@ -437,49 +433,6 @@ def _families(places: Iterable[Any]) -> dict[Any, int]:
     return {key: lengths[key] for key, names in found.items() if len(names) == lengths[key]}
 
 
-def are_plain(numbers: Iterable[Any]) -> bool:
-    """Whether these are numbers, or homes of numbers; what can be converted to one may compute in another way.
-
-    Those of numpy's type float64 are told from others.
-    """
-    kinds = list(map(type, numbers))
-    return kinds.count(float) == len(kinds) or all(
-        (is_number_type(kind) and not is_float64(kind)) or kind is bool or kind is Home for kind in set(kinds)
-    )
-
-
-def _packer(size: int, code: str, positions: Collection[int]) -> Callable[[list[Any]], bytes]:
-    """A function that makes the bytes of an array of a long list, in C where CPython's headers are there.
-
-    It raises a TypeError or ValueError for a list of another length, and if something else than a number is at one of
-    these positions: what has `__float__` may compute in its own way.
-    """
-    pack, calls = struct.Struct(f"={size}{code}").pack, 0
-
-    def packed(numbers: list[Any]) -> bytes:
-        nonlocal calls
-        extension = in_c.extension
-        floats = extension.floats if code == "d" and extension is not None else None
-        found: bytes | None = None if floats is None else floats(numbers)
-        if found is not None:
-            if len(found) != size * _DOUBLE:
-                raise ValueError
-            return found
-        calls += 1
-        if calls == _MANY_CALLS and extension is not None:
-            extension.is_ready()
-        if not are_plain([numbers[k] for k in positions] if len(positions) < len(numbers) else numbers):
-            raise TypeError
-        return pack(*numbers)
-
-    return packed
-
-
-_DOUBLE = struct.calcsize("d")
-#: When a long list has been packed so often, the extension is asked for.
-_MANY_CALLS = 1_000
-
-
 def _typed(part: Copied) -> frozenset[int]:
     """Offsets of the numbers whose types are compared one by one."""
     return part.given_integers | part.given_floats | part.numpy_floats
@@ -492,35 +445,3 @@ def _number(offset: int) -> str:
 def _whole(number: str) -> str:
     """The expression of an int; infinities and nans stay floats."""
     return f"int({number}) if {number} - {number} == 0.0 else {number}"
-
-
-def _are_integers(numbers: Sequence[Any], positions: Collection[int], limit: int) -> bool:
-    return all(type(numbers[k]) is int and -limit <= numbers[k] <= limit for k in positions)
-
-
-def _are_floats(numbers: Sequence[Any], positions: Collection[int]) -> bool:
-    return _are_of_type(numbers, positions, float)
-
-
-def _are_of_type(numbers: Sequence[Any], positions: Collection[int], kind: type) -> bool:
-    return all(type(numbers[k]) is kind for k in positions)
-
-
-def mixed_copiers(buffer: array[float], part: Copied) -> tuple[Callable[[list[Any]], bool], Callable[[], list[Any]]]:
-    """Functions that copy numbers of either type into a buffer, where the codes of their types follow, and back."""
-    start, middle, end = part.offset, part.offset + part.count, part.offset + 2 * part.count
-
-    def take(numbers: list[Any]) -> bool:
-        kinds = list(map(type, numbers))
-        integers = [number for number, kind in zip(numbers, kinds) if kind is int]
-        if len(numbers) != part.count or not set(TYPES).issuperset(kinds):
-            return False
-        if integers and not -part.limit <= min(integers) <= max(integers) <= part.limit:
-            return False
-        buffer[start:end] = array(buffer.typecode, [*numbers, *map(TYPES.index, kinds)])
-        return True
-
-    def put() -> list[Any]:
-        return [TYPES[int(code)](number) for number, code in zip(buffer[start:middle], buffer[middle:end])]
-
-    return take, put

@@ -29,7 +29,7 @@ import dis
 import functools
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -51,6 +51,17 @@ from .branches import (
 )
 from .contributions import may_tell, told, told_loop, told_statement
 from .effects import WRITES
+from .expressions import (
+    asks_for_identity,
+    asks_for_none,
+    bound_names,
+    dotted,
+    has_its_own_meaning,
+    is_plain,
+    is_plain_index,
+    later,
+    tells_ints,
+)
 from .handlers import goes_on, takes_all
 from .implicit import NEW
 from .names import NAME_OF_HELPERS, renamed
@@ -59,12 +70,8 @@ from .stores import StoresNoted
 from .text import FUNCTIONS, Text, around, text_of
 from .watched import Watching, leads_outside, refusing, uses_outside
 
-_PLAIN_TESTS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len"})
-_PLAIN_OPERATORS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-_HAS_ITS_OWN_MEANING = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 #: Functions of math that may take all from an iterator.
 _OF_ITERABLES = frozenset({"math_dist", "math_fsum", "math_prod", "math_sumprod"})
-_OF_THE_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 
 
 def rewritten(functions: Iterable[FunctionType], outside: Outside = NOTHING) -> list[tuple[FunctionType, CodeType]]:
@@ -223,7 +230,7 @@ class _Rewriter(ast.NodeTransformer):
     def function(self, node: Any) -> None:
         """Rewrite the body of a function; its decorators and defaults have been evaluated."""
         inner = {name for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
-        self._hidden.append(set(_bound_names(node)))
+        self._hidden.append(set(bound_names(node)))
         self._local.append(self._hidden[-1] - inner)
         self._functions.append(node)
         if isinstance(node, ast.Lambda):
@@ -265,12 +272,12 @@ class _Rewriter(ast.NodeTransformer):
     # -- 1: tests
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        plain = _is_plain(node.test) or _has_its_own_meaning(node.body, node.orelse)
+        plain = is_plain(node.test) or has_its_own_meaning(node.body, node.orelse)
         does = self._doing(node.body, node.orelse)
         self.generic_visit(node)
         if plain:
             return node
-        return self._call("choose", node, node.test, _later(node.body), _later(node.orelse), does)
+        return self._call("choose", node, node.test, later(node.body), later(node.orelse), does)
 
     def _doing(self, *nodes: Any) -> ast.Constant:
         """What sides do, as an argument of a helper."""
@@ -287,10 +294,10 @@ class _Rewriter(ast.NodeTransformer):
         known = meaning in ("float", "int", "round", "type") or (meaning or "").startswith("math_")
         if meaning in _OF_ITERABLES:
             return False
-        return known or (meaning == "" and _dotted(function) not in CALLS)
+        return known or (meaning == "" and dotted(function) not in CALLS)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        plain = all(map(_is_plain, node.values)) or _has_its_own_meaning(*node.values[1:])
+        plain = all(map(is_plain, node.values)) or has_its_own_meaning(*node.values[1:])
         doings = [self._doing(*node.values[k:]) for k in range(1, len(node.values))]
         self.generic_visit(node)
         if plain:
@@ -298,20 +305,20 @@ class _Rewriter(ast.NodeTransformer):
         name = "both" if isinstance(node.op, ast.And) else "either"
         result = node.values[-1]
         for value, does in zip(node.values[-2::-1], doings[::-1]):
-            result = self._call(name, node, value, _later(result), does)
+            result = self._call(name, node, value, later(result), does)
         return result
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        plain = not isinstance(node.op, ast.Not) or _is_plain(node.operand)
+        plain = not isinstance(node.op, ast.Not) or is_plain(node.operand)
         self.generic_visit(node)
         return node if plain else self._call("negation", node, node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        if _asks_for_none(node):
+        if asks_for_none(node):
             self.generic_visit(node)
             return self._call("is_none" if isinstance(node.ops[0], ast.Is) else "is_some", node, node.left)
-        asks = _asks_for_identity(node)
-        is_chain = len(node.ops) > 1 and (asks or not _is_plain(node)) and not _has_its_own_meaning(*node.comparators)
+        asks = asks_for_identity(node)
+        is_chain = len(node.ops) > 1 and (asks or not is_plain(node)) and not has_its_own_meaning(*node.comparators)
         does = self._doing(*node.comparators[1:]) if is_chain else None
         self.generic_visit(node)
         if asks and len(node.ops) == 1:
@@ -320,11 +327,11 @@ class _Rewriter(ast.NodeTransformer):
         if not is_chain:
             return node
         operators = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
-        return self._call("compared", node, node.left, operators, does, *map(_later, node.comparators))
+        return self._call("compared", node, node.left, operators, does, *map(later, node.comparators))
 
     def visit_If(self, node: ast.If) -> Any:
-        found = None if _is_plain(node.test) or not self._local else assigned_names(node, self._hidden[-1])
-        if found is None or _has_its_own_meaning(node.test):
+        found = None if is_plain(node.test) or not self._local else assigned_names(node, self._hidden[-1])
+        if found is None or has_its_own_meaning(node.test):
             return self._with_test(node)
         names, changed = found
         text = ast.get_source_segment(self._source, node.test) or ""
@@ -349,7 +356,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._with_test(node)
 
     def _with_test(self, node: Any) -> Any:
-        text = "" if _is_plain(node.test) else ast.get_source_segment(self._source, node.test) or ""
+        text = "" if is_plain(node.test) else ast.get_source_segment(self._source, node.test) or ""
         kind = type(node).__name__.lower()
         self.generic_visit(node)
         if text:
@@ -375,7 +382,7 @@ class _Rewriter(ast.NodeTransformer):
         """Statements whose exceptions of these kinds are handled around them; None stands for all."""
         anything = ast.copy_location(ast.Name("BaseException", ast.Load()), place)
         classes = ast.copy_location(ast.Tuple([kind or anything for kind in kinds], ast.Load()), place)
-        attempt = ast.withitem(self._call("attempt", place, _later(classes)))
+        attempt = ast.withitem(self._call("attempt", place, later(classes)))
         return [ast.copy_location(ast.With([attempt], body), place)]
 
     visit_TryStar = visit_Try
@@ -383,14 +390,14 @@ class _Rewriter(ast.NodeTransformer):
     # -- 2: elements
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        plain = not isinstance(node.ctx, ast.Load) or _is_plain_index(node.slice)
+        plain = not isinstance(node.ctx, ast.Load) or is_plain_index(node.slice)
         self.generic_visit(node)
         return node if plain else self._call("element", node, node.value, node.slice)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         target = node.targets[0]
         self.generic_visit(node)
-        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and not _is_plain_index(target.slice):
+        if len(node.targets) == 1 and isinstance(target, ast.Subscript) and not is_plain_index(target.slice):
             return ast.copy_location(
                 ast.Expr(self._call("assign_element", node, node.value, target.value, target.slice)), node
             )
@@ -398,15 +405,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         target = node.target
-        own_meaning = _has_its_own_meaning(node.value)
+        own_meaning = has_its_own_meaning(node.value)
         self.generic_visit(node)
         if isinstance(target, ast.Attribute):
             return told_statement(node, self._call) or node
-        if not isinstance(target, ast.Subscript) or _is_plain_index(target.slice) or own_meaning:
+        if not isinstance(target, ast.Subscript) or is_plain_index(target.slice) or own_meaning:
             return node
         operator = ast.Constant(type(node.op).__name__)
         return ast.copy_location(
-            ast.Expr(self._call("update_element", node, target.value, target.slice, operator, _later(node.value))), node
+            ast.Expr(self._call("update_element", node, target.value, target.slice, operator, later(node.value))), node
         )
 
     # -- 3: functions
@@ -426,14 +433,14 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if replacement == "type" and len(node.args) != 1:
             return node
-        if replacement == "isinstance" and (len(node.args) != 2 or not _tells_ints(node.args[1])):
+        if replacement == "isinstance" and (len(node.args) != 2 or not tells_ints(node.args[1])):
             return node
         node.func = self.helper(replacement, node)
         return node
 
     def _meaning(self, function: Any) -> str | None:
         """The replacement of a function; empty where it has none but is known."""
-        name = _dotted(function)
+        name = dotted(function)
         is_hidden = any(name.partition(".")[0] in hidden for hidden in self._hidden)
         return None if is_hidden else self._meanings.get(name)
 
@@ -446,7 +453,7 @@ class _Rewriter(ast.NodeTransformer):
         def computes(function: ast.expr) -> bool:
             meaning = self._meaning(function)
             known = meaning in ("max", "min", "float") or (meaning or "").startswith("math_")
-            return known or (meaning == "" and _dotted(function) not in CALLS)
+            return known or (meaning == "" and dotted(function) not in CALLS)
 
         node.body = with_continues_last(node.body)
         found = use_of(node, self._local[-1], is_builtin, computes) if self._local else None
@@ -462,7 +469,7 @@ class _Rewriter(ast.NodeTransformer):
             given = (
                 ast.Tuple(iterables, ast.Load()),
                 ast.Constant(how_used),
-                ast.Tuple([*map(_later, names)], ast.Load()),
+                ast.Tuple([*map(later, names)], ast.Load()),
             )
             node.iter = self._call("uniform", node.iter, ast.Constant(how), *given)
         return node
@@ -487,81 +494,3 @@ class _Rewriter(ast.NodeTransformer):
 
     def _call(self, name: str, place: Any, *arguments: Any) -> Any:
         return ast.copy_location(ast.Call(self.helper(name, place), list(arguments), []), place)
-
-
-def _tells_ints(kinds: ast.expr) -> bool:
-    """Whether the classes of an `isinstance` seem to tell ints from floats."""
-    names = {getattr(part, "id", getattr(part, "attr", "")) for part in ast.walk(kinds)}
-    return ("float" in names) != (not names.isdisjoint(("int", "Integral", "Rational", "integer")))
-
-
-def _later(node: Any) -> ast.Lambda:
-    """A lambda around an expression, which postpones its evaluation."""
-    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    return ast.copy_location(ast.Lambda(nothing, node), node)
-
-
-def _is_plain(node: Any) -> bool:
-    """Whether a test is certain to have a truth value."""
-    if isinstance(node, ast.Constant):
-        return True
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in _PLAIN_TESTS
-    if isinstance(node, ast.BoolOp):
-        return all(map(_is_plain, node.values))
-    if isinstance(node, ast.UnaryOp):
-        return _is_plain(node.operand)
-    if isinstance(node, ast.Compare):
-        parts = [node.left, *node.comparators]
-        return all(isinstance(op, _PLAIN_OPERATORS) for op in node.ops) or all(map(_is_plain, parts))
-    return False
-
-
-def _asks_for_none(node: ast.Compare) -> bool:
-    """Whether a comparison is `x is None` or `x is not None`."""
-    last = node.comparators[-1]
-    is_one = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
-    return is_one and isinstance(last, ast.Constant) and last.value is None and not isinstance(node.left, ast.Constant)
-
-
-def _asks_for_identity(node: ast.Compare) -> bool:
-    """Whether a comparison has an `is` that is not one with a constant, such as None."""
-    parts = [node.left, *node.comparators]
-    sides = zip(node.ops, parts, parts[1:])
-    return any(
-        isinstance(op, (ast.Is, ast.IsNot)) and not any(isinstance(side, ast.Constant) for side in pair)
-        for op, *pair in sides
-    )
-
-
-def _is_plain_index(node: Any) -> bool:
-    """Whether an index is a literal."""
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.operand, ast.Constant)
-    if isinstance(node, ast.Tuple):  # with a slice, it cannot be an argument
-        return all(map(_is_plain_index, node.elts)) or any(isinstance(part, ast.Slice) for part in node.elts)
-    return isinstance(node, (ast.Constant, ast.Slice))
-
-
-def _has_its_own_meaning(*nodes: Any) -> bool:
-    """Whether expressions contain anything whose meaning depends on the function around it."""
-    return any(
-        isinstance(part, _HAS_ITS_OWN_MEANING) or (isinstance(part, ast.Call) and _dotted(part.func) in _OF_THE_FRAME)
-        for node in nodes
-        for part in ast.walk(node)
-    )
-
-
-def _dotted(node: Any) -> str:
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _bound_names(node: Any) -> Iterator[str]:
-    """The names that a function binds: its parameters and what it assigns."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.arg):
-            yield part.arg
-        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id

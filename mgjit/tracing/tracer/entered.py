@@ -13,7 +13,8 @@ from ...engine.numeric import is_number
 from ...engine.state import State, zero_array
 from ...ir import opcodes as ops
 from ...ir.trace import FOREIGN_BASE
-from ...memory.live import Field, Home, Parameter
+from ...memory.live import Field, Home
+from ...memory.parameter import Parameter
 from ..call.objects import ObjectNode
 from ..copies.copies import Copied
 from ..record.counters import Counted

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import mgjit
-from mgjit.tracing.call.results import Result, collect_results
+from mgjit.tracing.call.collected import collect_results
+from mgjit.tracing.call.results import Result
 from tests.lowering import Example
 
 
@@ -21,13 +22,6 @@ class Pair(NamedTuple):
 
     a: Any
     b: Any
-
-
-class Loss:
-    """An object of a class of one's own."""
-
-    def __init__(self, data: float) -> None:
-        self.data, self.name = data, "loss"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,19 +102,6 @@ def test_05_columns() -> None:
     assert (collect_results([(), ()]), collect_results([None])) == ((), None)
 
 
-def test_05_columns_of_results_that_differ() -> None:
-    """Nothing is lost: of what has another structure in each call, there is a list."""
-    assert collect_results([True, False, True]) == array("d", [1.0, 0.0, 1.0])
-    assert collect_results([1.5, None]) == [1.5, None]
-    assert collect_results([None, 1.5]) == [None, 1.5]
-    assert collect_results([(1.0, "a"), (2.0, "b")]) == (array("d", [1.0, 2.0]), ["a", "b"])
-    assert collect_results([[1.0], [2.0, 3.0]]) == [[1.0], [2.0, 3.0]]
-    assert collect_results([{"a": 1.0}, {"b": 1.0}]) == [{"a": 1.0}, {"b": 1.0}]
-    assert collect_results([[1.0], (1.0,)]) == [[1.0], (1.0,)]
-    losses = collect_results([Loss(1.0), Loss(2.0)])
-    assert (type(losses), losses.data, losses.name) == (Loss, array("d", [1.0, 2.0]), "loss")
-
-
 @pytest.mark.parametrize(
     "returned",
     [
@@ -171,13 +152,6 @@ def test_07_a_node_keeps_its_lists_of_numbers() -> None:
     found, expected = [step(x) for x in (2.0, 5.0, 7.0)], [plain(x) for x in (2.0, 5.0, 7.0)]
     assert [(one.number, one.slopes) for one in found] == [(one.number, one.slopes) for one in expected]
     assert [one.operands for one in found] == [()] * 3
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_08_columns_of_one_row(rows: int) -> None:
-    """Are columns as well, not the result itself."""
-    found = collect_results((0.5 + k, [1.0, k], "text", None) for k in range(rows))
-    assert found == (array("d", [0.5, 1.5][:rows]), [array("d", [1.0] * rows), array("d", range(rows))], "text", None)
 
 
 @pytest.mark.parametrize("backend", ["auto", "python"])

@@ -14,7 +14,7 @@ from mgjit.base import ffi
 from mgjit.memory.live import field_of
 from mgjit.runtime import vectorcall
 from mgjit.tracing.call.given import GivenPath
-from mgjit.tracing.copies import placewriter
+from mgjit.tracing.copies import packers
 from mgjit.tracing.copies.copies import Copied
 from mgjit.tracing.copies.placewriter import EXACT, FEW, Told, copying_functions
 from mgjit.tracing.surroundings.places import Attribute, Element, Entry, Variable
@@ -350,7 +350,7 @@ class Floaty:
 def test_13_what_can_be_made_a_float_is_no_number(other: Any, quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in a short list nor in a long one, whether or not C looks at it; bools are, and ints."""
     use_extension(monkeypatch, quick)
-    monkeypatch.setattr(placewriter.in_c, "extension", vectorcall.extension)
+    monkeypatch.setattr(packers.in_c, "extension", vectorcall.extension)
     for size in (FEW, LONG, 200):
         holder, place = entry([0.5 * k for k in range(size)])
         buffer, fill, _ = functions([Copied(place, 0, size, assigned=True)], size)
@@ -371,12 +371,12 @@ def test_13_what_can_be_made_a_float_is_no_number(other: Any, quick: bool, monke
 def test_14_many_long_lists_ask_for_the_extension(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which then makes the same bytes."""
     extension = vectorcall.Extension()
-    monkeypatch.setattr(placewriter.in_c, "extension", extension)
+    monkeypatch.setattr(packers.in_c, "extension", extension)
     asked: list[int] = []
     monkeypatch.setattr(extension, "is_ready", lambda: asked.append(0))
     _, place = entry([0.5 * k for k in range(LONG)])
     buffer, fill, _ = functions([Copied(place, 0, LONG)])
-    assert all(fill() for _ in range(placewriter._MANY_CALLS + 10))
+    assert all(fill() for _ in range(packers._MANY_CALLS + 10))
     assert asked == [0]
     extension.floats = lambda numbers: array("d", [7.0] * len(numbers)).tobytes()
     assert fill()
