@@ -69,6 +69,7 @@ class Outline:
             places where they are read.
         leaving: how many of the last stops only count where objects are used; -1 where these cannot be left to Python.
         pattern: the variables of the loop, if many iterations can be one call; None otherwise.
+        heads, tails: the tests of statements in front of the step, and behind it, which are false in most of these.
         without_last: whether plain Python makes the last iteration, whose objects are used after the loop.
     """
 
@@ -87,6 +88,8 @@ class Outline:
     leaving: int = -1
     without_last: bool = False
     pattern: Pattern | None = None
+    heads: list[ast.expr] = field(default_factory=list)
+    tails: list[ast.expr] = field(default_factory=list)
 
 
 def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> None:

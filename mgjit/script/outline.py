@@ -36,6 +36,9 @@ _BARRIERS = (
     ast.Raise,
     ast.ClassDef,
 )
+#: What a test consists of that is made for iterations to come.
+_OF_TESTS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop,
+             ast.boolop, ast.cmpop, ast.expr_context)  # fmt: skip
 _SAFE_CALLS = words(
     """len range min max list tuple set dict sorted reversed enumerate zip int float str ord chr next iter slice
     bytes array"""
@@ -94,18 +97,35 @@ def _of_block(
 def _pattern(outline: Outline) -> Pattern | None:
     """The variables of a loop whose whole body is a step that changes none of them; None for others.
 
-    Its results have to be numbers: nothing has attributes.
+    Its results have to be numbers: nothing has attributes.  In front of the step, and behind it, there may be what
+    only the variables of the loop decide about: `if epoch % 100 == 0: print(loss)`.
     """
-    loop, is_whole = outline.candidate.loop, outline.end - outline.start == len(outline.candidate.loop.body)
-    if not isinstance(loop, ast.For) or loop.orelse or not is_whole or outline.block is not loop.body:
+    loop, block = outline.candidate.loop, outline.block
+    if not isinstance(loop, ast.For) or loop.orelse or block is not loop.body:
         return None
     if outline.moved or outline.stops or outline.shared or outline.without_last or outline.candidate.in_reserve:
         return None
     if any(isinstance(place, ast.Subscript) for places in outline.attributes.values() for place in places):
         return None
     pattern, names = _unpacked(loop.target), names_in([loop.target]).writes
+    written = names_in(loop.body).writes
     looked_into = {root_name(node) for node in walk(outline.candidate.scope.body) if isinstance(node, ast.Attribute)}
-    return None if names & names_in(loop.body).writes or looked_into.intersection(outline.results) else pattern
+    if pattern is None or names & written or looked_into.intersection(outline.results):
+        return None
+    scopes = [node for node in nodes_of(outline.candidate.tree) if isinstance(node, (ast.Global, ast.Nonlocal))]
+    changing = written.union(*(node.names for node in scopes))
+    for found, statements in ((outline.heads, block[: outline.start]), (outline.tails, block[outline.end :])):
+        if not all(isinstance(one, ast.If) and _is_decided(one, names, changing) for one in statements):
+            return None
+        found += [one.test for one in statements if isinstance(one, ast.If)]
+    return pattern
+
+
+def _is_decided(statement: ast.If, names: set[str], changing: set[str]) -> bool:
+    """Whether only the variables of a loop, and what stays as it is, decide if a statement does something."""
+    nodes = nodes_of(statement.test)
+    read = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return not statement.orelse and all(isinstance(node, _OF_TESTS) for node in nodes) and not read & changing - names
 
 
 def _unpacked(target: ast.expr) -> Pattern | None:

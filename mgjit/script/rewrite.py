@@ -109,12 +109,14 @@ class RowsSource:
         step: the function, without results.  Its last argument is a list of what is kept, if anything is.
         arguments: the names of what the loop gives. pattern: the variables of the loop.
         kept: those of the step's results, which the next iteration may read.
+        has_tests: whether functions that tell where an iteration does more come last among what the loop gives.
     """
 
     step: StepSource
     arguments: list[str]
     pattern: Pattern
     kept: list[str]
+    has_tests: bool = False
 
 
 @record
@@ -322,7 +324,8 @@ def _rows_source(text: str, filename: str, outline: Outline, source: StepSource)
     body = [*lines[source.first - 1 : source.last], f"{indentation}{'; '.join([*given, 'return ()'])}", ""]
     made = [*[""] * (source.first - 1 - len(head)), *head, *body]
     step = StepSource("\n".join(made), name, filename, source.line, source.first, source.last, source.function)
-    return RowsSource(step, [*outline.arguments, *outline.attributes], outline.pattern, kept)
+    arguments = [*outline.arguments, *outline.attributes]
+    return RowsSource(step, arguments, outline.pattern, kept, bool(outline.heads or outline.tails))
 
 
 def _value_source(text: str, filename: str, evaluation: Evaluation) -> StepSource:

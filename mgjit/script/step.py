@@ -271,9 +271,13 @@ class OutlinedStep(CompiledStep[Any, Any]):
     def _rows_made(self, first: Sequence[Any], table: Columns, lists: set[int]) -> int:
         """Make the calls of a table; returns how many, which is none where they are for other kernels, or Python."""
         kernel = self._kernels.going_on(first)
-        if kernel is None or kernel.move is not None or kernel.predecessor is not None:
+        if kernel is None or kernel.move is not None:
+            return 0
+        if kernel.predecessor is not None:
+            self._forget_call()  # the next one is made by its code as well, and by the general path
             return 0
         if kernel.trial is not None and kernel.trial.rows_ahead(True, table.length):
+            kernel.trial.left = 0  # the next call is compared, by whichever path it comes
             return 0
         try:
             rows = pack_rows(kernel.plan, kernel.frame, table)

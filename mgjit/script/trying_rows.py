@@ -2,17 +2,19 @@
 
 1. The step gets the variables of the loop as columns (rows.py), and everything else as it is.  What an iteration takes
    over from the one before, such as sums, is in a list that the step changes; it has to be numbers.
-2. The first calls are single ones: until there is code, and where it is compared with plain Python.  Then calls make
+2. What only the variables of the loop decide about, such as `if epoch % 100 == 0: print(loss)`, is Python: a call ends
+   in front of such an iteration.
+3. The first calls are single ones: until there is code, and where it is compared with plain Python.  Then calls make
    more and more iterations; only single ones again after some calls in vain.
-3. Times and counts are those of iterations, as of other loops (trying.py).
+4. Times and counts are those of iterations, as of other loops (trying.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .rows import columns, lists_of, skip, to_come
-from .trying import Trying
+from .trying import FRUITLESS, Trying
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,24 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({int, float})
 #: How many iterations a call makes at first; how many times as many the next one does; calls in vain, at most.
 _FIRST_ROWS, _GROWTH, _IN_VAIN = 256, 8, 8
+
+
+def _alike(found: dict[str, list[Any]], head: Callable[..., Any], tail: Callable[..., Any]) -> int:
+    """How many iterations there are until the first one in which one of these is true; one, if that is the first."""
+    rows = list(zip(*(found[name] for name in sorted(found))))
+    if tail(*rows[0]):
+        return 1
+    return next((k for k, row in enumerate(rows) if k and (head(*row) or tail(*row))), len(rows))
+
+
+class TryingEach(Trying):
+    """A step is tried in each iteration, although the loop gives what is needed for many."""
+
+    __slots__ = ()
+
+    def called(self, *arguments: Any) -> Sequence[Any]:
+        has_tests = self.source.rows is not None and self.source.rows.has_tests
+        return super().called(*(arguments[:-2] if has_tests else arguments))
 
 
 class TryingRows(Trying):
@@ -43,10 +63,10 @@ class TryingRows(Trying):
     def _go_one_by_one(self) -> None:
         """Try the step of single iterations instead."""
         self.rows, self.may_have_rows, self.step = None, False, None
-        self.__class__ = Trying  # type: ignore[assignment]
+        self.__class__ = TryingEach  # type: ignore[assignment]
 
     def _was_plain(self, step: OutlinedStep, seconds: float) -> None:
-        if step.fruitless and not (step.kernels or step.waiting):
+        if step.fruitless >= FRUITLESS and not (step.kernels or step.waiting):
             step.give_up()
             self._go_one_by_one()
         else:
@@ -70,15 +90,19 @@ class TryingRows(Trying):
         count = min(to_come(self.rows), self.most_rows)
         if step.kernels and count > 1 and self.rows_in_vain < _IN_VAIN:
             found = columns(self.rows, count, layout.pattern)
+            count = 0 if found is None else count
+            if found and layout.has_tests:
+                count = _alike(found, *arguments[-2:])
             made = 0
-            if found is not None:
-                by_place = {place: found[name] for place, name in enumerate(given) if name in found}
+            if found is not None and count > 1:
+                by_place = {place: found[name][:count] for place, name in enumerate(given) if name in found}
                 made = step.attempt_rows(first, by_place, count, lists_of(self.rows))
             if made:
                 skip(self.rows, made - 1)  # type: ignore[arg-type]
                 self.made, self.rows_in_vain, self.most_rows = made, 0, self.most_rows * _GROWTH
                 return tuple(self.kept)
-            self.rows_in_vain, self.most_rows = self.rows_in_vain + 1, _FIRST_ROWS
+            if count != 1:
+                self.rows_in_vain, self.most_rows = self.rows_in_vain + 1, _FIRST_ROWS
         return step.nothing if step.attempt(first, self.iteration, allowed) is step.nothing else tuple(self.kept)
 
     def _function(self) -> StepSource:

@@ -30,7 +30,7 @@ import ast
 import copy
 from collections.abc import Iterable, Sequence
 
-from .names import SCOPES, children, walk
+from .names import SCOPES, children, names_in, walk
 from .slices import taken_by
 
 TYPE_CHECKING = False
@@ -152,6 +152,9 @@ def _replace(outline: Outline, number: int, instead: dict[int, ast.stmt]) -> Non
     plain = block[start:end]
     arguments: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outline.arguments]
     arguments += [_instead(places[0], number) for places in outline.attributes.values()]
+    if outline.pattern is not None and (outline.heads or outline.tails):
+        loop = outline.candidate.loop
+        arguments += [_test_of(loop, tests) for tests in (outline.heads, outline.tails)]
     call = ast.Call(_method(number, "called"), arguments, [])
     asks = [_method(number, "on"), _asked(number, "due"), _method(number, "ready")]
     test = _both(*asks, *([_method(number, "goes_on")] if outline.without_last else []))
@@ -163,6 +166,20 @@ def _replace(outline: Outline, number: int, instead: dict[int, ast.stmt]) -> Non
         tried = ast.If(attempt, list(outline.moved) or [ast.Pass()], plain)
     _locate(tried, first, {id(one) for one in plain})
     block[start:end] = [tried]
+
+
+def _test_of(loop: ast.stmt, tests: Sequence[ast.expr]) -> ast.expr:
+    """A function of the variables of a loop: whether one of some tests is true.  It has all else by its defaults."""
+    own = sorted(names_in([loop.target]).writes) if isinstance(loop, ast.For) else []
+    others = sorted(names_in(tests).reads - set(own))
+    value: ast.expr = (
+        ast.BoolOp(ast.Or(), [copy.deepcopy(one) for one in tests])
+        if len(tests) > 1
+        else (copy.deepcopy(tests[0]) if tests else ast.Constant(False))
+    )
+    names = [ast.arg(name, None) for name in [*own, *others]]
+    given: list[ast.expr] = [ast.Name(name, ast.Load()) for name in others]
+    return ast.Lambda(ast.arguments([], names, None, [], [], None, given), value)
 
 
 def stop_name(statement: ast.stmt, outline: Outline) -> str:

@@ -46,10 +46,10 @@ _TOO_SHORT = "its iterations are too short to gain anything"
 _TOO_LONG = "its iterations are too long, or too few, for one step: what is inside of it is tried instead"
 
 
-def _trying_rows() -> type[Trying]:
-    from .trying_rows import TryingRows  # which most scripts do without
+def _trying_rows(section: Section) -> type[Trying]:
+    from .trying_rows import TryingEach, TryingRows  # which most scripts do without
 
-    return TryingRows
+    return TryingEach if section.rows is None else TryingRows
 
 
 class Untried(Section):
@@ -97,7 +97,7 @@ class Untried(Section):
         self.allowed, self.calls_to_come = max(0.0, PURSE.left(to_come * self.iteration)), to_come
         self.start = self.done
         self.let_go(0)
-        self.__class__ = Trying if self.rows is None else _trying_rows()  # type: ignore[assignment]
+        self.__class__ = Trying if self.source.rows is None else _trying_rows(self)  # type: ignore[assignment]
 
 
 class Watching(Untried):

@@ -155,8 +155,25 @@ def deeper(depth):
         epoch(depth - 1)
     return 1.0
 for _ in range(10):
-    epoch(1)
-    print(w)
+    print(epoch(1), w)
+""",
+        False,
+    ),
+    "reports now and then": (
+        """
+def fit(xs, every, turns):
+    a, loss = 0.0, 0.0
+    for turn in range(turns):
+        if turn == 3 or turn % 500 == 499:
+            print("begins", turn, a)
+        loss = sum((a * x - k) ** 2 for k, x in xs)
+        a -= 0.001 * sum((a * x - k) * x for k, x in xs)
+        if turn % every == 0 and turn:
+            print(turn, loss, a)
+        if turn == 4321:
+            break
+    return turn, a
+print(fit(rows[:20], 700, 3000), fit(rows[20:25], 1, 40), fit(rows[:20], 1000, 6000))
 """,
         False,
     ),
