@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .program import (
@@ -33,22 +33,23 @@ from .program import (
 )
 
 
-def independent(loop: Loop, nest: Sequence[Node] | None = None) -> bool:
+def independent(loop: Loop, nest: Sequence[Node] | None = None, own: Collection[Array] = ()) -> bool:
     """Whether no iteration of `loop` writes an element that another iteration accesses.
 
     Args:
         loop: may contain other loops.
         nest: nodes around the loop. If given, iterations are compared whatever iterations the other loops of these
             nodes are in, so that `loop` may be moved anywhere among them.
+        own: arrays that each iteration has for itself.
     """
-    return bool(independent_among([loop], loop.body if nest is None else nest))
+    return bool(independent_among([loop], loop.body if nest is None else nest, own))
 
 
-def independent_among(loops: Sequence[Loop], nest: Sequence[Node]) -> list[Loop]:
+def independent_among(loops: Sequence[Loop], nest: Sequence[Node], own: Collection[Array] = ()) -> list[Loop]:
     """Those of `loops` that are `independent` in the same nodes around them."""
     if has_blocks(nest):
         return []
-    written = [accesses for accesses in accesses_by_array(nest).values() if accesses.writes]
+    written = [accesses for array, accesses in accesses_by_array(nest).items() if accesses.writes and array not in own]
     if any(None in accesses.writes or None in accesses.reads for accesses in written):
         return []
     inside = {node for node in walk(nest) if isinstance(node, Loop)}

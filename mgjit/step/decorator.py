@@ -23,6 +23,8 @@ except ImportError:  # before Python 3.10
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_MOST_THREADS = 256
+
 
 @overload
 def compile(fn: Callable[P, R]) -> CompiledStep[P, R]: ...
@@ -45,6 +47,7 @@ def compile(
     verify: str = ...,
     refuse: str = ...,
     optimisation: str | None = ...,
+    threads: int = ...,
 ) -> Callable[[Callable[P, R]], CompiledStep[P, R]]: ...
 def compile(
     fn: Any = None,
@@ -64,6 +67,7 @@ def compile(
     verify: str = "auto",
     refuse: str = "plain",
     optimisation: str | None = None,
+    threads: int = 1,
 ) -> Any:
     """Compile a step: a function over scalars that may run forward, backward and an update.
 
@@ -92,6 +96,8 @@ def compile(
         refuse: what happens to a call that cannot be compiled. "plain": it runs as plain Python, and a PlainWarning
             says why. "error": it raises an error that says why.
         optimisation: flags for the C compiler instead of mgjit's own choice, such as "-O0".
+        threads: how many threads share the large loops of a call. The numbers are the same bits for any number of them.
+            It pays for steps of a millisecond or more, and needs gcc or clang.
 
     Raises:
         ArgumentValueError: an option has an unknown value.
@@ -122,13 +128,15 @@ def compile(
     _require("a str, such as 'experiment 7'", (str,), cache_key=cache_key)
     _require("True or False", (bool,), grads=grads, cache=cache, background=background, lock=lock)
     _require("None or an int", (int, type(None)), limit=limit)
-    _require("an int", (int,), warn_after=warn_after)
+    _require("an int", (int,), warn_after=warn_after, threads=threads)
+    if not 1 <= threads <= _MOST_THREADS:
+        raise ArgumentValueError(f"{user_location()}: threads must be from 1 to {_MOST_THREADS}, not {threads}.")
     if min(warn_after if limit is None else limit, warn_after) < 1:
         raise ArgumentValueError(
             f"{user_location()}: limit and warn_after must be at least 1, not {limit}, {warn_after}."
         )
     options = StepOptions(
-        Options(mode, backend, compiler, cache, optimisation, grads, cache_key),
+        Options(mode, backend, compiler, cache, optimisation, grads, cache_key, threads),
         PRECISIONS[dtype],
         _names(static),
         limit,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compiler.codegen.c import emit_c
 from ..compiler.codegen.layout import lay_out
+from ..compiler.codegen.sharing import shared_loops
 from ..compiler.pipeline.pipeline import Lowered, lower
 from ..compiler.toolchain.target import Processor
 from ..ir.printer import print_program
@@ -40,6 +41,7 @@ class Lowering:
     step: object = field(default=None, repr=False)
     mode: str = "strict"
     paths: Sequence[str] = ()
+    threads: int = 1
 
     @property
     def graph(self) -> str:
@@ -49,7 +51,8 @@ class Lowering:
     @property
     def c_source(self) -> str:
         """The generated C source."""
-        return emit_c(self.lowered.program, lay_out(self.lowered.program, self.lowered.memory), self.mode)
+        program = self.lowered.program
+        return emit_c(program, lay_out(program, self.lowered.memory), self.mode, threads=self.threads)
 
     def explain(self, colour: bool | None = None) -> str:
         """What was recorded, which line became which loops, what takes a slower path and why, and how long it all took.
@@ -66,6 +69,7 @@ class Lowering:
             "seconds: " + ", ".join(f"{stage} {seconds:.4f}" for stage, seconds in lowered.seconds.items()),
         ]
         lines += [text for text in (self.draws, self.backward, self.both_ways, *self.paths) if text]
+        lines += [self._sharing()] if self.threads > 1 else []
         if self.stats.traces:
             lines.append(f"last build: cache {self.stats.cache}, C compiler {self.stats.compile_seconds:.3f} s")
         else:
@@ -90,6 +94,13 @@ class Lowering:
             lines.append(f"{name} is compiled by itself: {calls} within plain ones, {plural(traces, 'trace')}")
         return "\n".join(lines)
 
+    def _sharing(self) -> str:
+        """What becomes of `threads=`."""
+        count = len(shared_loops(self.lowered.program))
+        if not count:
+            return f"threads={self.threads} has no effect: what iterations compute side by side takes no millisecond"
+        return f"{self.threads} threads share {plural(count, 'loop')}"
+
 
 def lowering_of(maker: Maker, arguments: Sequence[Any]) -> Lowering:
     """Trace and lower a step for these arguments without building or running it."""
@@ -108,6 +119,7 @@ def _lowered(maker: Maker, noted: Noted) -> Lowering:
     return Lowering(
         lowered, noted.seconds, maker.stats, power_hints(trace), traced.draws.describe(), traced.heap.backward,
         traced.both_ways, reason_without_trial(maker.options, plainly), noted, maker.function, code.mode,
+        threads=code.threads,
     )  # fmt: skip
 
 

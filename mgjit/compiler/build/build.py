@@ -43,6 +43,7 @@ from .choices import (
     import_generator,
     key_parts_of,
     optimisation_for,
+    threads_for,
     vector_functions,
 )
 from .code import Code
@@ -165,6 +166,8 @@ def _native(
                 with store.building(key):
                     code = _from_store(store, key, again=True)
                     code = code or _built(store, preferred, trace, inputs, structure, options, name, kin)
+            if options.threads > 1 and not (options.quick or threads_for(preferred, options) > 1):
+                _warn_once(f"threads={options.threads} has no effect: that needs gcc or clang, not {preferred.command}")
             if code is not None:
                 return code
     except CompilerError as error:
@@ -314,7 +317,10 @@ def emitted(
         made = _straight(lambda: lowered(None, False), options.grads, goal) if may_be_straight and not simply else None
         return made or lowered(goal, simply)
 
-    return _simplest_if_necessary(best, lambda program, layout: emit_c(program, layout, options.mode, functions, clock))
+    threads = threads_for(compiler, options)
+    return _simplest_if_necessary(
+        best, lambda program, layout: emit_c(program, layout, options.mode, functions, clock, threads)
+    )
 
 
 def _straight(lowering: Callable[[], Lowered], grads: bool, goal: Processor | None) -> Lowered | None:

@@ -59,6 +59,7 @@ def key_parts_of(structure: str, compiler: compilers.Compiler, options: Options,
         gradients="kept" if options.grads else "where read",
         vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" and not options.scheduled else "",
         cache_key=options.cache_key,
+        threads=str(threads_for(compiler, options)),
         phases="separate" if options.separate else "one step",
         tier="scheduled quickly" if options.scheduled else "quick" if options.quick else "best",
     )
@@ -158,6 +159,11 @@ def optimisation_for(
         # Strict code is as fast as with -O2, in half of the compile time; what is left out looks at single bits.
         level = "-O1 -fgcse -fno-tree-bit-ccp"
     return f"{level} {toolchain.native()}"
+
+
+def threads_for(compiler: compilers.Compiler, options: Options) -> int:
+    """How many threads share the loops of a call: one where the code does not live long, or no thread can be named."""
+    return options.threads if compiler.kind.optimises and not options.quick and sys.platform != "win32" else 1
 
 
 def facts_of(lowered: Lowered, source: str, structure: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ class Options:
     """Those that change the code.
 
     Attributes:
+        threads: how many of them share the loops of a call.
         separate: whether the code consists of the three phases of the step, which are run separately, or of all of it.
         quick: whether it is to be built quickly, rather than to be fast: without a schedule.
         scheduled: whether quick code has a schedule all the same, as that of steps with much work.
@@ -29,6 +30,7 @@ class Options:
     optimisation: str | None = None
     grads: bool = True
     cache_key: str = ""
+    threads: int = 1
     separate: bool = False
     quick: bool = False
     scheduled: bool = False

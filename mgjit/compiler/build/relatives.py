@@ -31,7 +31,7 @@ from ..simplify.differentiate import DifferentiateError
 from ..toolchain import build as toolchain
 from ..toolchain import compilers
 from ..toolchain.processor import processor
-from .choices import facts_of, key_parts_of, optimisation_for, vector_functions
+from .choices import facts_of, key_parts_of, optimisation_for, threads_for, vector_functions
 from .code import Code
 from .families import FAMILY, LIBRARY, SHARING, Alone, Kin, as_metadata, code_of_row, of_metadata
 from .options import Options
@@ -181,7 +181,10 @@ class Relatives:
         parts = key_parts_of(f"family {' '.join(structures)}", compiler, options, longest)
         key = entry_key(parts)
         layout = lay_out(lowered.program, lowered.memory)
-        source = emit_c(lowered.program, layout, options.mode, vector_functions(longest, compiler, options))
+        source = emit_c(
+            lowered.program, layout, options.mode, vector_functions(longest, compiler, options),
+            threads=threads_for(compiler, options),
+        )  # fmt: skip
         emitted = perf_counter()
         optimisation = optimisation_for(compiler, options, lowered.copies, source=source)
         built = toolchain.compile_shared(compiler, source, mode=options.mode, optimisation=optimisation)

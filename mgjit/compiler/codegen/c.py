@@ -22,6 +22,8 @@ from .function import Blocks, FunctionEmitter
 from .layout import Layout
 from .prologue import ENTRY, UNSIGNED, prologue, prototypes
 from .rows import rotated_loop, row_loop
+from .sharing import SOURCE as SHARING
+from .sharing import give_threads_their_own, shared_loops
 from .transpose import has_many
 from .vectors import Vectors
 
@@ -32,6 +34,7 @@ def emit_c(
     mode: str = "strict",
     functions: frozenset[str] = frozenset(),
     clock: Clock | None = None,
+    threads: int = 1,
 ) -> str:
     """The C source of a Program.
 
@@ -41,9 +44,12 @@ def emit_c(
         mode: "strict" or "fast".
         functions: the mathematical functions that have a version for whole vectors.
         clock: if given, the code also measures how long each part of the Program takes.
+        threads: how many of them share its loops, but where it is measured.
     """
     if clock is not None:
         clock.parts.clear()
+    shared = shared_loops(program) if threads > 1 and clock is None else {}
+    give_threads_their_own(layout, shared, threads)
     parts: list[str] = []
     phases = [(name, nodes) for name, nodes in program.phases if nodes or program.separate]
     transposes = has_many(node for _, nodes in phases for node in nodes)
@@ -60,7 +66,7 @@ def emit_c(
             emitter.parts(nodes)
         parts += blocks.take()
         parts.append(emitter.function(name))
-    rotated = program.rotation is not None and clock is None
+    rotated = program.rotation is not None and clock is None and not shared
     if program.rotation is not None and rotated:
         emitter = FunctionEmitter(program, layout, blocks, vectors)
         emitter.nodes(program.rotation.nodes)
@@ -72,7 +78,7 @@ def emit_c(
     parts = [
         *prologue(program.precision),
         *prototypes(blocks.called),
-        ENTRY[mode],
+        *_entry(mode, threads if shared else 1),
         *unsigned,
         *vectors.source(),
         *([] if clock is None else [clock.c_source()]),
@@ -90,6 +96,14 @@ def emit_c(
             loop = rotated_loop(layout, names)
         parts.append(entries(layout, names, loop))
     return "\n".join(parts)
+
+
+def _entry(mode: str, threads: int) -> list[str]:
+    """What an entry point does first and last."""
+    if threads == 1:
+        return [ENTRY[mode]]
+    own = ENTRY[mode].replace("ENTER", "PREPARE").replace("LEAVE", "RESTORE")
+    return [own, SHARING.format(threads=threads)]
 
 
 def _in_rows(emitters: Sequence[FunctionEmitter]) -> tuple[list[list[str]], list[tuple[str, str]]]:

@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from struct import calcsize
+from types import MappingProxyType
 
 from ...engine.library import FUNCTIONS as LIBRARY
 from ...engine.operations import OPERATIONS
@@ -71,6 +72,8 @@ class FunctionEmitter(ScalarEmitter):
         self._held: dict[Place, str] = {}
         self.uses_tables = self.uses_given = self.uses_scratch = False
         self.calls_blocks = self.calls_parts = False
+        #: The loop of which this function runs a stretch, shared by threads.
+        self._stretch: Loop | None = None
         rotation = program.rotation
         self._origins = {} if rotation is None else {twin: one for one, twin in rotation.following.items()}
 
@@ -96,6 +99,7 @@ class FunctionEmitter(ScalarEmitter):
         for array, (block, one) in zip(self.used, map(self._origin, self.used)):
             if array.space == "scratch":
                 source = f"(real *){block}[{self.layout.slot_number('scratch')}] + {self.layout.offset_of[one]}"
+                source += f" + me * {self.layout.own[one]}" if one in self.layout.own else ""
                 # Not restrict if elements are also reached through a pointer to the whole scratch memory.
                 restrict = "" if self.uses_scratch or self.calls_parts else "RESTRICT "
                 found.append((f"real *{restrict}const {array.name}", source))
@@ -119,7 +123,7 @@ class FunctionEmitter(ScalarEmitter):
 
     def parts(self, nodes: Sequence[Node]) -> None:
         """Emit the nodes of a phase, in several functions if they are many; parts of equal text share one."""
-        cut = parts_of(nodes)
+        cut = parts_of(nodes, not self.layout.shared)
         if len(cut) < 2:
             self.nodes(nodes)
             return
@@ -134,13 +138,15 @@ class FunctionEmitter(ScalarEmitter):
             inner.nodes(part)
             self.line(inner.called(given))
 
-    def called(self, given: Sequence[str]) -> str:
+    def called(self, given: Sequence[str], numbers: Mapping[str, str] = MappingProxyType({})) -> str:
         """The call of a function with the emitted lines.
 
         Args:
             given: the registers that it gets, called u0, u1, ... there.
+            numbers: the integers that it gets, by what they are called there.
         """
         pointers = self.pointers() + [(f"real u{k}", name) for k, name in enumerate(given)]
+        pointers += [(f"const long {name}", number) for name, number in numbers.items()]
         if self.calls_blocks:
             pointers.append(("void *const *m", "m"))
         name = f"part{len(self.blocks.parts)}"
@@ -190,8 +196,41 @@ class FunctionEmitter(ScalarEmitter):
 
     # ---- vectors ------------------------------------------------------------------------------------
 
+    def open_loop(self, name: str, loop: Loop) -> None:
+        if loop is not self._stretch:
+            super().open_loop(name, loop)
+            return
+        self.line(f"for (long {name} = begin; {name} < end; {name}++) {{")
+        self.depth += 1
+
+    def _share(self, loop: Loop) -> None:
+        """Emit a loop that threads share: a function that runs a stretch of it, and the call that lets them."""
+        inner = FunctionEmitter(self.program, self.layout, self.blocks, self.vectors)
+        registers = registers_into([loop])
+        around = [one for one, name in self._loops.items() if name in self.open_loops]
+        inner._stretch = loop
+        inner._names = {register: f"u{k}" for k, register in enumerate(registers)}
+        inner._loops = {one: f"l{k}" for k, one in enumerate(around)}
+        inner.loop(loop)
+        numbers = {f"l{k}": f"s->l[{k}]" for k in range(len(around))}
+        call = inner.called([f"s->u[{k}]" for k in range(len(registers))], {"begin": "begin", "end": "end", **numbers})
+        name = f"share{len(self.blocks.sources)}_{len(self.blocks.parts)}"
+        self.blocks.sources.append(
+            f"static void {name}(const struct share *s, long me, long begin, long end)\n"
+            f"{{\n    void *const *const m = s->m;\n    (void)m, (void)me;\n    {call}\n}}\n"
+        )
+        given = ", ".join(self._names[register] for register in registers) or "0"
+        places = ", ".join(self._loops[one] for one in around) or "0"
+        self.line(
+            f"{{ const real u[] = {{ {given} }}; const long l[] = {{ {places} }}; "
+            f"share({name}, m, u, l, {self.iterations(loop)}); }}"
+        )
+        self.calls_blocks = self.calls_parts = True
+
     def loop(self, loop: Loop) -> None:
-        if not loop.lanes:
+        if loop in self.layout.shared and loop is not self._stretch:
+            self._share(loop)
+        elif not loop.lanes:
             copy = transposition(loop)
             if copy is not None and self.vectors.has_transpose and self._is_of_numbers(copy):
                 self._transpose(copy)
@@ -200,10 +239,10 @@ class FunctionEmitter(ScalarEmitter):
                 if idle is not None:
                     self._idle[loop] = idle, self._rests_on(idle)
                 super().loop(loop)
-            return
-        for node in loop.body:
-            assert isinstance(node, Statement)
-            self._vector_statement(node, loop)
+        else:
+            for node in loop.body:
+                assert isinstance(node, Statement)
+                self._vector_statement(node, loop)
 
     def body(self, loop: Loop) -> None:
         if loop not in self._idle:

@@ -42,6 +42,8 @@ class Layout:
         second_scratch: where the scratch memory of the next row begins in it, if the Program has a rotation.
         tables: the index tables, those of the Program first.
         given: the places of the numbers that are known when the step runs, among them.
+        shared: the loops that threads share (sharing.py).
+        own: of arrays of which each thread has its own, by how many elements they are apart.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -51,6 +53,8 @@ class Layout:
     second_scratch: int = 0
     tables: array[int] = field(default_factory=lambda: array("i"))
     given: dict[Loop, int] = field(default_factory=dict)
+    shared: dict[Loop, None] = field(default_factory=dict)
+    own: dict[Array, int] = field(default_factory=dict)
 
     def slot_number(self, space: str) -> int:
         """The slot of a space that has only one."""

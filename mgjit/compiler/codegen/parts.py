@@ -22,9 +22,9 @@ _SHORT = 200
 _LARGE = 8
 
 
-def parts_of(nodes: Sequence[Node]) -> list[list[Node]]:
+def parts_of(nodes: Sequence[Node], may_be_one: bool = True) -> list[list[Node]]:
     """The parts of a phase, and the single statements in between, in order; one part if it is not worth cutting."""
-    if count_copies(nodes) <= _SHORT:
+    if may_be_one and count_copies(nodes) <= _SHORT:
         return [list(nodes)]
     found: list[list[Node]] = [[]]
     size = 0
