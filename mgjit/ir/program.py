@@ -320,6 +320,7 @@ class Program:
         constants: contents of the constant array.
         tables: contents of the index table array (int32).
         precision: the number type.
+        is_path: whether it is one path of several through a step, as of a Trace.
         given: the numbers that are known when the step runs.
         is_straight: whether it has no loops, so that no place is computed but from run-time indices.
         rotation: of a loop over rows, where it is faster than one step after the other.
@@ -332,6 +333,7 @@ class Program:
     constants: array[float] = field(default_factory=lambda: array("d"))
     tables: array[int] = field(default_factory=lambda: array("i"))
     precision: Precision = FLOAT64
+    is_path: bool = False
     separate: bool = False
     given: tuple[Given, ...] = ()
     is_straight: bool = False

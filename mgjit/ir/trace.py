@@ -166,6 +166,8 @@ class Trace:
     sites: array[int] | None = field(default=None, repr=False)
     nests: list[NestRecord] = field(default_factory=list, repr=False)
     tensors: list[TensorRegion] = field(default_factory=list, repr=False)
+    #: Whether it is of one path of several, so that its last two outputs say whether a call is one for it.
+    is_path: bool = False
 
     def __len__(self) -> int:
         return len(self.op)

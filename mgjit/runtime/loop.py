@@ -41,7 +41,7 @@ _ONCE: tuple[tuple[()], ...] = ((),)
 
 
 class Runner(Protocol):
-    """Runs rows; `done` is how many have been run, also after an interruption."""
+    """Runs rows; `done` is how many have been run, also after an interruption, or where it has stopped by itself."""
 
     @property
     def done(self) -> int: ...
@@ -321,15 +321,18 @@ def reporting(total: int, name: str, progress: bool) -> Iterator[Callable[[int],
 
 
 def in_chunks(kernel: Kernel, runner: Runner, count: int) -> Iterator[int]:
-    """Run rows, about 50 ms in each foreign call; yields how many rows it was."""
+    """Run rows, about 50 ms in each foreign call; yields how many rows it was, until it stops by itself."""
     chunk = int(_SECONDS_A_CHUNK / kernel.seconds_a_row) if kernel.seconds_a_row else 1
     while runner.done < count:
-        this = min(max(chunk, 1), count - runner.done)
+        wanted, before = min(max(chunk, 1), count - runner.done), runner.done
         started = perf_counter()
-        _run(kernel, runner, this)
-        kernel.seconds_a_row = max((perf_counter() - started) / this, 1e-9)
-        chunk = min(int(_SECONDS_A_CHUNK / kernel.seconds_a_row), _FASTEST_GROWTH * this)
+        _run(kernel, runner, wanted)
+        this = runner.done - before
+        kernel.seconds_a_row = max((perf_counter() - started) / max(this, 1), 1e-9)
+        chunk = min(int(_SECONDS_A_CHUNK / kernel.seconds_a_row), _FASTEST_GROWTH * wanted)
         yield this
+        if this < wanted:
+            return
 
 
 def _run(kernel: Kernel, runner: Runner, count: int) -> None:

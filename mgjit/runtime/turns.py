@@ -130,7 +130,7 @@ class _Stretch:
             return None  # the call will raise it, or is plain Python
         number = self._numbers.get(kernel)
         if number is None:
-            if not (_is_settled(kernel) and self._shares_copies(kernel)):
+            if not (kernel.verdict < 0 and is_settled(kernel) and self._shares_copies(kernel)):
                 return None
             number = self._numbers[kernel] = len(self._groups)
             self._groups.append(_Group(kernel))
@@ -155,7 +155,7 @@ class _Stretch:
             Moved, PlainCall: as for a call; nothing was run.
         """
         tables = [group.rows() for group in self._groups]
-        if not all(_may_loop(group.kernel, rows) for group, rows in zip(self._groups, tables)):
+        if not all(may_loop(group.kernel, rows) for group, rows in zip(self._groups, tables)):
             return False
         if not all(
             group.kernel.are_exact(rows) and group.kernel.copies_stay_exact(len(self))
@@ -241,7 +241,7 @@ class _Turns:
         self._call()
 
 
-def _is_settled(kernel: Kernel) -> bool:
+def is_settled(kernel: Kernel) -> bool:
     """Whether calls of a kernel need nothing of Python before or after them, but copies."""
     has_more = (
         kernel.move, kernel.predecessor, kernel.upgrade, kernel.draws, kernel.values, kernel.objects, kernel.writes
@@ -249,7 +249,6 @@ def _is_settled(kernel: Kernel) -> bool:
     return (
         kernel.code.library is not None
         and not kernel.code.separate
-        and kernel.verdict < 0
         and all(one is None for one in has_more)
         and not kernel.guard.expired
         and not kernel.guard.difference()
@@ -257,7 +256,7 @@ def _is_settled(kernel: Kernel) -> bool:
     )
 
 
-def _may_loop(kernel: Kernel, rows: Rows) -> bool:
+def may_loop(kernel: Kernel, rows: Rows) -> bool:
     """Whether the code of a kernel for loops may run these rows; this compares some, if that is due."""
     trial = kernel.loop_trial
     if trial is None or trial.passes(rows.count):

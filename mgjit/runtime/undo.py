@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from .kernel import Kernel
 
-_WRITTEN = ("parameter", "gradient", "state")
+#: What code writes, beside outputs and scratch.
+WRITTEN = ("parameter", "gradient", "state")
 #: What a quick call returns when it was undone.
 UNDONE = object()
 
@@ -47,7 +48,7 @@ class Undo:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
-        slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in _WRITTEN and len(kernel.buffers[k])]
+        slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in WRITTEN and len(kernel.buffers[k])]
         views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
         self._pairs = [(memoryview(bytearray(len(view))), view) for view in views]
         self._draws, self._verdict = kernel.draws, kernel.verdict

@@ -4,7 +4,8 @@
 2. All rows are packed by the plan of that kernel (call/rows.py).  Rows of several lengths, or rows that may change
    what the kernel knows, are calls of their own, or turns of several kernels (runtime/turns.py).
 3. Of a kernel that is still compared with plain Python, the first rows are calls of their own.
-4. The other rows run in C, in one thread (runtime/loop.py) or in several (side_by_side/rows.py).
+4. Rows of a step with several paths run in C until one is for none that has a kernel (runtime/path_rows.py).
+5. The other rows run in C, in one thread (runtime/loop.py) or in several (side_by_side/rows.py).
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Callable
 
 from ..base import settings
 from ..base.tracebacks import with_short_tracebacks
 from ..engine.leaks import PlainCall
-from ..errors import SharedWriteError
+from ..errors import MgjitError, SharedWriteError
 from ..kernels.first_calls.plain import as_part
 from ..kernels.side_by_side.pool import checked_threads
 from ..memory.buffers import Moved
 from ..runtime.detached import attach_all
 from ..runtime.kernel import Kernel
 from ..runtime.loop import reporting, run_rows
+from ..runtime.path_rows import PathRows, joined, run_path_rows, usable
 from ..runtime.turns import run_in_turn
-from ..tracing.call.collected import collect_results
+from ..tracing.call.collected import as_it_is, collect_results
 from ..tracing.call.columns import Columns, bound_arguments, read_columns
 from ..tracing.call.rows import Rows, pack_rows
 from ..tracing.source.debugging import is_debugged
@@ -37,6 +40,11 @@ if TYPE_CHECKING:
 
     from ..compiler.build.options import StepOptions
     from ..runtime.stats import Stats
+
+#: So many rows of paths are run by C at a time, at first and at most.
+_FIRST_ROWS, _MOST_ROWS = 256, 1 << 14
+#: Where it has stopped before that many, more and more rows are calls of their own.
+_FEW_ROWS, _MOST_ALONE = 8, 64
 
 
 class Looping(Phased[P, R]):
@@ -123,8 +131,6 @@ class Looping(Phased[P, R]):
         try:
             kernel = self._kernels.patient(table.row(0))
             self._forget_call()  # it may have other code now
-            if kernel.verdict >= 0:  # each row may be one for another kernel
-                return None
             if threads > 1:
                 from ..kernels.side_by_side.writes import refuse_writes
 
@@ -154,6 +160,8 @@ class Looping(Phased[P, R]):
         Raises:
             Moved: the kernel cannot be used any more; nothing was done.
         """
+        if kernel.verdict >= 0:
+            return self._rows_of_paths(kernel, rows, table, report)
         ahead = 0 if kernel.trial is None else kernel.trial.rows_ahead(kernel.move is None, table.length)
         if kernel.predecessor or (kernel.move and (threads > 1 or kernel.loop_trial)):
             ahead = max(1, ahead)
@@ -177,6 +185,69 @@ class Looping(Phased[P, R]):
             if not ahead:
                 raise
             return self._rows_apart(table, results, report)
+
+    def _rows_of_paths(self, kernel: Kernel, rows: Rows, table: Columns, report: Callable[[int], Any]) -> Any:
+        """Run rows each of which takes one path of several; those that take none with a kernel are separate calls."""
+        start, count, alone = 0, _FIRST_ROWS, 1
+        is_changed: dict[frozenset[int], bool] = {}
+        found: list[PathRows | Any] = []  # of rows run together, or the result of one
+        while start < table.length:
+            count = min(count, table.length - start)
+            runner = self._on_paths(kernel, rows.between(start, start + count), table, is_changed)
+            if runner is None:
+                numbers = range(start, min(start + alone, table.length))
+                found.extend(as_it_is(self._run_row(table.row(number), report)) for number in numbers)
+                start, alone = start + len(numbers), min(2 * alone, _MOST_ALONE)
+                continue
+            found.append(runner)
+            self._run_paths(runner, lambda number, start=start: table.row(start + number), report)  # type: ignore[misc]
+            start, count = start + runner.done, min(2 * count, _MOST_ROWS)
+        columns = [x.columns() if isinstance(x, PathRows) else collect_results([x]) for x in found]
+        whole = None if any(column is None for column in columns) else joined(columns)
+        if whole is None:
+            results = (x.results() if isinstance(x, PathRows) else [x] for x in found)
+            return collect_results(chain.from_iterable(results))
+        return whole
+
+    def _on_paths(
+        self, kernel: Kernel, rows: Rows, table: Columns, is_changed: dict[frozenset[int], bool]
+    ) -> PathRows | None:
+        """What runs rows by the kernels of paths; None if none can be run.
+
+        Args:
+            is_changed: whether some row has a list that a kernel changes, by all that it changes.
+        """
+        if not kernel.told or self._options.code.mode != "strict":  # otherwise compilers assume that there are no nans
+            return None
+        known = self._kernels.paths_of(kernel.plan.key)
+        try:
+            for one in known:
+                changed = one.changed_now()
+                if changed not in is_changed:
+                    is_changed[changed] = one.is_changed_by_rows(table)
+            known = [one for one in known if not is_changed[one.changed_now()]]
+            kernels = usable(sorted(known, key=lambda one: -one.helped), rows)
+        except (MgjitError, PlainCall):  # the call of its row will find it again
+            return None
+        return PathRows(kernels, rows) if kernels else None
+
+    def _run_paths(self, runner: PathRows, row: Callable[[int], Sequence[Any]], report: Callable[[int], Any]) -> None:
+        """Run rows; those that are for none of the kernels are separate calls, after which there may be other kernels.
+
+        Args:
+            row: gives the arguments of one.
+        """
+        while True:
+            before, kernels = runner.done, len(self._kernels)
+            run_path_rows(runner, report, self.stats.counter)
+            if runner.done == runner.count:
+                return
+            alone = 1 if runner.done - before > _FEW_ROWS else _FEW_ROWS
+            for _ in range(min(alone, runner.count - runner.done)):
+                runner.skip(self._run_row(row(runner.done), report))
+            has_same = len(self._kernels) == kernels and all(map(self._kernels.has, runner.kernels))
+            if runner.done == runner.count or not (has_same and runner.may_go_on()):
+                return
 
     def _rows_apart(self, table: Columns, done: list[Any], report: Callable[[int], Any]) -> Any:
         """Run the rows after those of which there are results as calls of their own."""

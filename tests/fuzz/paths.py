@@ -2,6 +2,7 @@
 
     python tests/fuzz/paths.py --programs 300 --seed 1 --keep DIR
     python tests/fuzz/paths.py --injected --programs 300    # kernels say that assumptions fail which hold
+    python tests/fuzz/paths.py --rows --programs 30         # as rows of `.loop`, in C
 
 1. `program(seed)` writes the source of a module: parameters, rows, generators, and a step of some statements that loop
    until a number is as it should be, return early, use numbers as indices, keys and lengths, search, sort and draw.
@@ -14,6 +15,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import math
 import random
@@ -29,6 +31,7 @@ from typing import Any
 import mgjit
 from mgjit.kernels import paths
 from mgjit.runtime.kernel import Kernel
+from mgjit.tracing.call.collected import collect_results
 
 _HEAD = """\
 import math, random
@@ -158,7 +161,7 @@ def loaded(seed: int, way: str) -> dict[str, Any]:
     return namespace
 
 
-def outcome(step: Any, x: float, y: float) -> str:
+def outcome(step: Any, x: Any, y: Any) -> str:
     """What a call returns or raises, and the state of the module `random` after it."""
     try:
         found = repr(step(x, y))
@@ -236,6 +239,32 @@ def injected() -> Iterator[Counter[int]]:
         Kernel._undone = original  # type: ignore[method-assign]
 
 
+def fails_in_rows(seed: int, counts: Counter[str] | None = None, **options: Any) -> str:
+    """As `fails`, where rows of several loops take the paths."""
+    plain, compiled = loaded(seed, "plain"), loaded(seed, "compiled")
+    step: Any = mgjit.compile(compiled["step"], background=False, **options)
+    draw = random.Random(seed)
+    random.seed(seed)
+    state = random.getstate()
+    numbers = [draw.choice([0.0, 0.5, -0.5, draw.uniform(-1, 1), draw.uniform(-2, 2)]) for _ in range(40)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for count in (3, 20, 60, 60):
+            rows = [draw.choices(numbers, k=count) for _ in range(2)]
+            random.setstate(state)
+            wanted = outcome(lambda *xs: collect_results(itertools.starmap(plain["step"], zip(*xs))), *rows)
+            random.setstate(state)
+            found = outcome(step.loop, *rows)
+            state = random.getstate()
+            if found != wanted:
+                return f"{count} rows: {found}, not {wanted}"
+            if visible(compiled) != visible(plain):
+                return f"{count} rows:\n  {visible(compiled)}\nnot\n  {visible(plain)}"
+    if counts is not None:
+        counts["compiled rows"] += step.stats.calls
+    return ""
+
+
 def fails_injected(seed: int, **options: Any) -> str:
     """As `fails`, where assumptions fail."""
     with injected():
@@ -246,7 +275,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from tests.fuzz.command import hunt_and_count
 
-    is_injected = "--injected" in sys.argv
-    if is_injected:
-        sys.argv.remove("--injected")
-    sys.exit(hunt_and_count(__doc__, fails_injected if is_injected else fails, program))
+    modes = {"--injected": fails_injected, "--rows": fails_in_rows}
+    chosen: Any = next((modes[mode] for mode in modes if mode in sys.argv), fails)
+    sys.argv[:] = [word for word in sys.argv if word not in modes]
+    sys.exit(hunt_and_count(__doc__, chosen, program))

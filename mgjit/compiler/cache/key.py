@@ -48,6 +48,7 @@ def structure_hash(trace: Trace, inputs: Sequence[InputRegion]) -> str:
         [(start, len(state), *_kept(state)) for start, state in trace.states],
         trace.locals,
         trace.outputs,
+        trace.is_path,
         trace.adjoint_reads,
         [(region.start, region.size, region.format) for region in inputs],
         trace.precision.name,

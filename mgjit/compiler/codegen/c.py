@@ -94,7 +94,7 @@ def emit_c(
         loop = row_loop(program, layout, *_in_rows(emitters)) if program.is_straight else ""
         if rotated:
             loop = rotated_loop(layout, names)
-        parts.append(entries(layout, names, loop))
+        parts.append(entries(layout, names, loop, program.is_path))
     return "\n".join(parts)
 
 

@@ -8,6 +8,15 @@ its index in the block and its stride in bytes.
 many rows to run, how many have been run, and for each row its step), and for each step the function `mgjit_loop` and
 its argument, by which one row is run.
 
+`mgjit_paths` runs rows of kernels for the paths of one step (runtime/path_rows.py), and stops in front of a row that is
+for none of them.  Its argument is an array of pointers: integers (how many rows to run, how many have been run, the
+path of the last one, or -1, how many paths there are, how many answers each has at most); for each path the function
+`mgjit_loop` and its argument; pairs of memory and room for a copy of it; for each path four integers (the slot of its
+outputs, which of them is its verdict, its first pair and the one behind its last one; likewise for numbers that are
+copied); how many numbers each pair has; the answers of each path, nan behind the last one; the path of each row, which
+is written; numbers that are copied from the user's objects, as they were after the last path; the memory of each path
+for such numbers; for each of them its place in both; and how many rows each path may still run.
+
 `mgjit_call` takes the inputs of a call as arguments, because foreign functions are cheapest with few arguments that
 need no conversion: first the packed numbers, preceded by the address of the pointer block in the bytes of a double;
 then the buffers, null for those that are already in the block.  It returns the first output, and counts the call once
@@ -69,6 +78,76 @@ _TURNS = """\
     for (const long long *row = plan + 2 + plan[1], *const end = row + plan[0]; row < end; row++)
         loops[*row]((void *const *)arguments[*row]);
     plan[1] += plan[0];
+    return 0;
+}}
+"""
+
+_PATHS = """\
+static void copy(void *const to, const void *const from, const long long count)
+{{
+    for (long long k = 0; k < count; k++) ((real *)to)[k] = ((const real *)from)[k];
+}}
+
+{head}
+{{
+    long long *const plan = (long long *)all[0];
+    int (*const *const loops)(void *const *) = (int (*const *)(void *const *))all[1];
+    void *const *const arguments = (void *const *)all[2];
+    void *const *const pairs = (void *const *)all[3];
+    const long long *const facts = (const long long *)all[4], *const sizes = (const long long *)all[5];
+    const double *const answers = (const double *)all[6];
+    long long *const taken = (long long *)all[7];
+    real *const shared = (real *)all[8];
+    const long long *const places = (const long long *)all[10];
+    const long long end = plan[1] + plan[0], paths = plan[3], most = plan[4];
+    long long *const budgets = (long long *)all[11];
+    unsigned long long over = 0;
+    for (long long k = 0; k < paths; k++) if (!budgets[k]) over |= 1ULL << k;
+    for (long long row = plan[1], path = 0; row < end; plan[1] = ++row) {{
+        for (path = plan[2] < 0 ? 0 : plan[2]; over >> path & 1;) {{
+            for (path = 0; path < paths && over >> path & 1; path++);
+            if (path == paths) return 0;
+        }}
+        for (unsigned long long left = over;;) {{
+            const long long *const fact = facts + 6 * path;
+            if (path != plan[2]) {{
+                real *const mine = (real *)((void *const *)all[9])[path];
+                for (long long k = fact[4]; k < fact[5]; k++) mine[places[2 * k + 1]] = shared[places[2 * k]];
+                plan[2] = path;
+            }}
+            void *const *const both = (void *const *)arguments[path];
+            void **const m = (void **)both[0];
+            long long *const own = (long long *)both[1], behind = row - own[1];
+            for (long long k = 3; k < 3 + 2 * own[2]; k += 2)
+                if (own[k] != fact[0]) m[own[k]] = (char *)m[own[k]] + own[k + 1] * behind;
+            own[1] = row;
+            for (long long k = fact[2]; k < fact[3]; k++) copy(pairs[2 * k + 1], pairs[2 * k], sizes[k]);
+            const real *const outputs = (const real *)m[fact[0]];
+            loops[path](both);
+            const double verdict = outputs[fact[1]], instead = outputs[fact[1] + 1];
+            if (verdict == 0.0) break;
+            for (long long k = fact[2]; k < fact[3]; k++) copy(pairs[2 * k], pairs[2 * k + 1], sizes[k]);
+            m[fact[0]] = (void *)outputs;
+            const real *const held = (const real *)((void *const *)all[9])[path];
+            for (long long k = fact[4]; k < fact[5]; k++) shared[places[2 * k]] = held[places[2 * k + 1]];
+            left |= 1ULL << path;
+            if (verdict < 0.0) return 0;
+            const long long place = (long long)verdict - 1;
+            const double *const mine = answers + most * path;
+            long long other = 0;
+            for (; other < paths; other++) {{
+                const double *const theirs = answers + most * other;
+                long long k = 0;
+                while (k < place && theirs[k] == mine[k]) k++;
+                if (left >> other & 1 || k < place || theirs[k] != theirs[k]) continue;
+                if (instead == instead ? theirs[k] == instead : theirs[k] != mine[k]) break;
+            }}
+            if (other == paths) return 0;
+            path = other;
+        }}
+        taken[row] = path;
+        if (!--budgets[path]) over |= 1ULL << path;
+    }}
     return 0;
 }}
 """
@@ -184,19 +263,22 @@ def sum_entries() -> str:
     return _SUMS.format(**{name: exported(f"int mgjit_{name}(void *const *all)") for name in ("rows", "add", "mean")})
 
 
-def entries(layout: Layout, phases: Sequence[str], loop: str = "") -> str:
+def entries(layout: Layout, phases: Sequence[str], loop: str = "", is_path: bool = False) -> str:
     """The C source of these entry points.
 
     Args:
         layout: of the pointer block.
         phases: the functions that a step consists of.
         loop: the source of `mgjit_loop`, if there is a better one than calling the step for each row.
+        is_path: whether the step is one path of several.
     """
     at_once, is_late = called([name for name in phases if name != LATE]), LATE in phases
     if not loop:
         last = f"if (plan[0] > 0) {LATE}(m); " if is_late else ""
         loop = _LOOP.format(step=at_once, last=last, head=exported("int mgjit_loop(void *const *both)"))
     loop += "\n" + _TURNS.format(head=exported("int mgjit_turns(void *const *all)"))
+    if is_path:
+        loop += "\n" + _PATHS.format(head=exported("int mgjit_paths(void *const *all)"))
     inputs = input_slots(layout.slots)
     if len(inputs) > MOST_INPUTS:
         return loop

@@ -137,6 +137,7 @@ class _Lifter:
         self.nests: list[tuple[Around, Node, list[Node]]] = []
         precision = trace.precision
         self.program = Program([], constants=array(precision.format, trace.constants), precision=precision)
+        self.program.is_path = trace.is_path
         self.constant_array = Array("constants", "constant", len(trace.constants))
         self._tables: dict[bytes, int] = {}
         self._owners = self._indices = array("i")  # of some records: the number of the statement, and the iteration

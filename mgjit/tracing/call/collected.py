@@ -23,17 +23,17 @@ def collect_results(results: Iterable[Any]) -> Any:
     Args:
         results: each is looked at before the next call is made, which may change lists that the one before returned.
     """
-    return _columns_of([_as_it_is(result) for result in results])
+    return _columns_of([as_it_is(result) for result in results])
 
 
-def _as_it_is(result: Any) -> Any:
+def as_it_is(result: Any) -> Any:
     """A result that no later call changes."""
     if isinstance(result, Value):
         return result.data
     if isinstance(result, Tensor):
         return result.detach().copy()
     found = taken_apart(result)
-    return result if found is None else found[0](list(map(_as_it_is, found[1])))
+    return result if found is None else found[0](list(map(as_it_is, found[1])))
 
 
 def _columns_of(results: Sequence[Any]) -> Any:

@@ -72,6 +72,7 @@ class Finishing:
             op, a, b, c, recorder.constants, recorder.layouts, parameters, recorder.bound_storages, recorder.states,
             len(recorder.local_values), recorder.outputs, self._adjoint_reads, recorder.checks, recorder.precision,
             recorder.power_lines, self._blocks, self._sites, recorder.nests, recorder.tensors,
+            recorder.is_path,
         )  # fmt: skip
 
     def _in_place(self, op: array[int], a: array[int], b: array[int]) -> tuple[array[int], array[int], array[int]]:

@@ -143,6 +143,8 @@ class Recorder:
         self.selections: Any = None
         #: Answers what the step asks of numbers (answers.py), where a kernel may have assumptions.
         self.answers: Any = None
+        #: Whether the last two outputs say whether what it was told is so.
+        self.is_path = False
         #: Files and lines of tests that it answers because both of their sides cannot be computed; and of those whose
         #: sides are being computed, the innermost last.
         self.decided: Collection[tuple[str, int]] = ()

@@ -24,6 +24,7 @@ from abc import ABCMeta, get_cache_token
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence, Sized
+from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
 from time import perf_counter
@@ -349,6 +350,15 @@ class Guard:
     def changed_numbers(self) -> list[Any]:
         """Keys of the numbers that are not what they were: in the next trace they are no constants."""
         return [*self._often.changed_numbers(), *self._rarely.changed_numbers()]
+
+    def may_watch(self, place: Place, is_list: bool) -> bool:
+        """Whether a number, or a list of them, at a place may be a constant of the trace."""
+        holder, name = place.key
+        if is_list:
+            with suppress(AttributeError, LookupError, ValueError):
+                if (id(place.read()), None) not in self._looked_after:
+                    return True
+        return (holder, name) not in self._looked_after and (holder, None) not in self._looked_after
 
     def holds(self) -> bool:
         """Whether everything is what it was, also what is otherwise compared from time to time."""

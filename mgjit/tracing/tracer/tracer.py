@@ -240,6 +240,7 @@ def trace_call(
         operands = None if recorder.answers is None else recorder.answers.verdict()
         if operands is not None:
             first, _ = map(recorder.output, operands)
+            recorder.is_path = True
             path.append((tuple(recorder.answers.told), first))
 
     def captured() -> tuple[ResultTree, HeapPlan, Writes]:
