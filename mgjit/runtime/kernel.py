@@ -431,6 +431,11 @@ class Kernel:
         """The identities of everything in which it assigns numbers."""
         return self.changed if self.copies is None else self.changed.union(self.copies.lists())
 
+    def changes(self, lists: set[int]) -> bool:
+        """Whether it assigns to elements of one of some lists, which are no arguments, by their identities."""
+        own = () if self.copies is None else self.copies.all_lists()
+        return not (lists.isdisjoint(self.changed) and lists.isdisjoint(own))
+
     def is_changed_by_rows(self, columns: Columns) -> bool:
         """Whether what one row does may be seen by the next one, as an argument."""
         if self.writes is not None or self.objects is not None:

@@ -284,7 +284,7 @@ class OutlinedStep(CompiledStep[Any, Any]):
             kernel.check_rows(rows)
         except (MgjitError, PlainCall):  # one of them is for Python
             return 0
-        is_apart = rows.separate or kernel.guard.expired or not lists.isdisjoint(kernel.changed_now())
+        is_apart = rows.separate or kernel.guard.expired or kernel.changes(lists)
         if is_apart or kernel.is_changed_by_rows(table) or not kernel.stays_exact(rows):
             return 0
         counter = self.stats.counter

@@ -1,7 +1,7 @@
 """A loop whose whole body is a step: calls make all iterations that are known to come, but for the last one.
 
 1. The step gets the variables of the loop as columns (rows.py), and everything else as it is.  What an iteration takes
-   over from the one before, such as sums, is in a list that the step changes; it has to be numbers.
+   over from the one before, such as sums, is in a list that the step changes: numbers, or lists.
 2. What only the variables of the loop decide about, such as `if epoch % 100 == 0: print(loss)`, is Python: a call ends
    in front of such an iteration.
 3. The first calls are single ones: until there is code, and where it is compared with plain Python.  Then calls make
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .rewrite import StepSource
     from .step import OutlinedStep
 
-_NUMBERS = frozenset({int, float})
+_KEPT = frozenset({int, float, list})
 #: How many iterations a call makes at first; how many times as many the next one does; calls in vain, at most.
 _FIRST_ROWS, _GROWTH, _IN_VAIN = 256, 8, 8
 
@@ -52,13 +52,15 @@ class TryingRows(Trying):
     __slots__ = ()
 
     def called(self, *arguments: Any) -> Sequence[Any]:
-        if self.step is None and not set(map(type, self._kept(arguments))) <= _NUMBERS:
+        if self.step is None and not set(map(type, self._kept(arguments))) <= _KEPT:
             self._go_one_by_one()
             return self.called(*arguments)
         if self.rows is None or not to_come(self.rows):
             self.is_inside = False
             return ()
-        return self._measured(arguments)
+        found = self._measured(arguments)
+        self.each = self.compiled / self.window if self.window else self.each  # there may be few calls
+        return found
 
     def _go_one_by_one(self) -> None:
         """Try the step of single iterations instead."""
@@ -82,7 +84,7 @@ class TryingRows(Trying):
         layout, kept = self.source.rows, self._kept(arguments)
         assert layout is not None
         kinds, is_first, self.is_entered = set(map(type, kept)), self.is_entered, False
-        if not kinds <= _NUMBERS or (is_first and int in kinds):  # such as `total = 0`, a float from then on
+        if not kinds <= _KEPT or (is_first and int in kinds):  # such as `total = 0`, a float from then on
             return step.nothing
         self.kept[:], self.made = kept, 1
         given = {name: one for name, one in zip(layout.arguments, arguments) if name not in layout.kept}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,8 @@ rows[77] = (2, 0.0)
 def epoch():
     total = 0.0
     for k, x in rows:
-        w[k] -= 0.01 * (w[k] - 1.0 / x)
+        error = w[k] - 1.0 / x
+        w[k] -= 0.01 * error
         total += w[k]
     return total
 for turn in range(60):
@@ -138,22 +140,25 @@ for _ in range(30):
 v = [1.0 + k / 50 for k in range(50)]
 def epoch():
     for k, x in enumerate(v):
-        v[(k + 1) % 50] -= 0.01 * (v[(k + 1) % 50] * 1.5 - x)
+        error = v[9] * 1.5 - x
+        v[20] -= 0.01 * error
+        v[21] -= 0.02 * error
+    return error
 for _ in range(40):
-    epoch()
-    print(v[:5], v[-1])
+    print(epoch(), v[:5], v[20:])
 """,
-        False,
+        True,
     ),
     "a loop that runs within itself": (
         """
 def epoch(depth):
     for k, x in rows:
-        w[k] -= 0.01 * (w[k] * x - deeper(depth))
+        error = w[k] * x - 1.0
+        w[k] -= 0.01 * error
+        deeper(depth)
 def deeper(depth):
-    if depth and random.random() < 0.02:
+    if depth and w[0] > 0.6:
         epoch(depth - 1)
-    return 1.0
 for _ in range(10):
     print(epoch(1), w)
 """,
@@ -177,12 +182,31 @@ print(fit(rows[:20], 700, 3000), fit(rows[20:25], 1, 40), fit(rows[:20], 1000, 6
 """,
         False,
     ),
+    "weights that are made anew, or changed in place": (
+        """
+def shrunk(v):
+    for i in range(len(v)):
+        v[i] *= 0.99
+    return v
+def fit(w, v):
+    before, also = w, v
+    for k, x in rows:
+        w = [a - 0.01 * (a * x - 1.0) for a in w]
+        v = shrunk(v)
+        w[0] += 0.001 * v[1]
+    return w, before, v, also, v is also, w is before
+for turn in range(30):
+    print(fit([0.1, 0.2, 0.3], [turn + 1.0, 2.0]))
+""",
+        False,
+    ),
     "an int that becomes a float": (
         """
 def epoch(scale):
     total = 0
     for k, x in rows:
-        w[k] -= 0.01 * (w[k] * x - scale)
+        error = w[k] * x - scale
+        w[k] -= 0.01 * error
         total = total + w[k] if scale > 1 else total + 1
     return total
 for turn in range(40):
@@ -195,9 +219,10 @@ for turn in range(40):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_03_scripts(name: str, tmp_path: Path) -> None:
-    """They print what Python prints; where it is said, by compiled calls."""
+    """They print what Python prints; where it is said, most of it by compiled calls."""
     text, is_compiled = SCRIPTS[name]
     script = tmp_path / "script.py"
     script.write_text(HEAD + text)
     found = explained(tmp_path, script)
-    assert not is_compiled or " 5,8" in found or " 5,9" in found, found
+    calls = max((int(one.replace(",", "")) for one in re.findall(r"([\d,]+) compiled call", found)), default=0)
+    assert calls > 1900 or not is_compiled, found

@@ -215,11 +215,24 @@ class Copies:
         self.told.given[:] = [path.find(arguments) for path in self.told.paths]
 
     def lists(self) -> set[int]:
-        """The identities of the lists in variables, attributes and entries to whose elements the step assigns now."""
+        """The identities of the lists in variables, attributes and entries to whose elements the step assigns now.
+
+        They are told only if an argument may be one of them.
+        """
         found = set()
         for part in self.told.changed:
             with suppress(LookupError, AttributeError, ValueError):  # which copying it will raise
                 found.add(id(part.place.read()))
+        return found
+
+    def all_lists(self) -> set[int]:
+        """The identities of all lists to whose elements the step assigns now, or in which it puts others."""
+        places = [part.place for part in self.parts if part.assigned and part.size]
+        around = [place.container for place in (*places, *self.built.places)]
+        found = set()
+        for place in (*places, *filter(None, around)):
+            with suppress(LookupError, AttributeError, ValueError):
+                found.add(id(place.read()))
         return found
 
     def recover(self) -> None:
