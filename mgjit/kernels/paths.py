@@ -18,6 +18,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..engine.leaks import PlainCall
@@ -43,8 +44,8 @@ _MOST, _FEW, _SHARE = 32, 8, 1 / 8
 _MOST_AGAIN, _CALLS_AGAIN = 4, 64
 #: So many calls may fail because a number is not finite; and from then on one in so many compiled calls.
 _MOST_FAILURES, _CALLS_A_FAILURE = 8, 32
-#: So many answers are told of a line.
-_MOST_TOLD = 8
+#: So many different answers are counted where calls leave a path.
+_MOST_COUNTED = 16
 #: So many calls that another kernel has left are the first ones of a kernel, which take longer.
 FIRST_HELPS = 8
 #: So many kernels are tried in a call.
@@ -114,6 +115,7 @@ class Paths:
         if len(tried) == 1:
             self._made = None
         left = _exit_of(missed)
+        _note_left(missed)
         missed.missed = 0
         self._note_miss(left.structure)
         if left.following is None:
@@ -142,6 +144,7 @@ class Paths:
         if kernel is not None:
             kernel.helped += 1
             self.last = kernel
+            _note_left(missed)
             self._note_miss(missed.plan.key)
         return kernel
 
@@ -160,19 +163,13 @@ class Paths:
         kernels = [kernel for kernel in self._kernels.values() if kernel.told]
         if not kernels:
             return []
-        told: dict[str, Counter[Any]] = {}
-        for kernel in kernels:
-            for line, content in {(answer.line, answer.content): None for answer in kernel.told}:
-                told.setdefault(line, Counter())[content] += 1
         left, helped = sum(self._misses.values()), sum(kernel.helped for kernel in kernels)
         lines = [
             f"asks for numbers on its way: {len(kernels)} paths have kernels; {left} times a call was left by one, "
-            f"{helped} of them to another one"
+            f"{helped} went to another one"
         ]
-        for line, found in told.items():
-            answers = ", ".join(f"{content} on {count}" for content, count in found.most_common(_MOST_TOLD))
-            more = f", and {len(found) - _MOST_TOLD} others" if len(found) > _MOST_TOLD else ""
-            lines.append(f"  {os.path.basename(line)}: {answers}{more}")
+        for structure in dict.fromkeys(kernel.plan.key for kernel in kernels):
+            lines += [f"  {line}" for line in tree_of(self.paths_of(structure))]
         return lines
 
     def paths_of(self, structure: Hashable) -> list[Kernel]:
@@ -306,3 +303,62 @@ def _exit_of(kernel: Kernel) -> Exit:
     answers, place, instead = answers_of(kernel), abs(kernel.missed) - 1, kernel.instead
     following = int(instead) if math.isfinite(instead) else (answers[place],)
     return Exit(kernel.plan.key, answers[:place], following if kernel.missed > 0 else None)
+
+
+def _note_left(kernel: Kernel) -> None:
+    """Count a call that has left the path of a kernel, by the place and what was so instead."""
+    left = kernel.missed, kernel.instead
+    if left in kernel.left or len(kernel.left) < _MOST_COUNTED:
+        kernel.left[left] = kernel.left.get(left, 0) + 1
+
+
+def tree_of(kernels: Sequence[Kernel], start: int = 0, parted: int = 0) -> list[str]:
+    """For people: what the step was told from some answer on, which is the same before it, as a tree of paths.
+
+    A line has the answers up to the next place where paths part, by the lines that asked.
+
+    Args:
+        kernels: of paths that are told the same up to `start`.
+        parted: the place behind the one where they part from others.
+    """
+    first, end = kernels[0].told, start
+    while all(end < len(kernel.told) and kernel.told[end] == first[end] for kernel in kernels):
+        end += 1
+    by_line = [(line, list(group)) for line, group in groupby(first[start:end], lambda answer: answer.line)]
+    texts = [f"{os.path.basename(line)}: {', '.join(_in_words(a.content) for a in told)}" for line, told in by_line]
+    ways = dict.fromkeys(kernel.told[end].content for kernel in kernels if end < len(kernel.told))
+    if not ways:
+        texts.append(f"kernel, {_calls(sum(kernel.helped for kernel in kernels))} from others")
+    lines = ["; ".join(texts)] if texts else []
+    for way in ways:
+        same = [kernel for kernel in kernels if end < len(kernel.told) and kernel.told[end].content == way]
+        lines += [f"  {line}" for line in tree_of(same, end, end + 1)]
+    # Where calls have left all these paths for one that has no kernel.
+    for (missed, instead), count in sorted(_sums(kernels).items(), key=lambda one: abs(one[0][0])):
+        place = abs(missed) - 1
+        known = {kernel.told[place].content for kernel in kernels if place < len(kernel.told)}
+        if parted <= place < end + bool(ways) and (missed < 0 or instead not in known):
+            why = "a number is infinite or nan" if missed < 0 else _in_words(instead)
+            line = os.path.basename(first[place].line)
+            lines.append(f"  question {place + 1}, {line}: {why}; no kernel, {_calls(count)}")
+    return lines
+
+
+def _sums(kernels: Sequence[Kernel]) -> Counter[tuple[int, float]]:
+    """How many calls have left all these paths, by the place and what was so instead."""
+    found = Counter[tuple[int, float]]()
+    for kernel in kernels:
+        for (missed, instead), count in kernel.left.items():
+            found[missed, instead if math.isfinite(instead) else math.inf] += count
+    return found
+
+
+def _in_words(answer: Any) -> str:
+    """An answer, or what was so instead."""
+    if isinstance(answer, tuple):
+        return "order " + " ".join(map(str, answer))
+    return str(int(answer)) if math.isfinite(answer) else "something else"
+
+
+def _calls(count: int) -> str:
+    return f"{count} call{'' if count == 1 else 's'}"

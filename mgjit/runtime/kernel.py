@@ -120,6 +120,8 @@ class Kernel:
         self.missed, self.instead = 0, 0.0
         #: How often it was the one for a call that others had undone.
         self.helped = 0
+        #: How many calls have left it, by `missed` and `instead`.
+        self.left: dict[tuple[int, float], int] = {}
         #: When it is compared with plain Python (verification/trial.py); None when it is not, or not any more.
         self.trial: Any = None
         #: When the code of loops is compared with that of calls (verification/loops.py); None when it is not.

@@ -226,3 +226,29 @@ def test_4_what_has_no_paths_says_so() -> None:
         mgjit.freeze(halved, 3.0)
     with pytest.raises(MgjitError):
         mgjit.compile(background=False, backend="python")(halved).forward(3.0)
+
+
+def test_the_tree_of_paths_that_explain_shows() -> None:
+    """With the line of each branch, its answers, and how often calls that had left other paths came there."""
+    step = mgjit.compile(background=False, backend="python", verify="never")(halved)
+    for x in (0.5, 3.0, 0.5, 3.0, 12.0, 0.25):
+        step(x)
+    *_, start = (k for k, text in enumerate(step.lower(0.5).explain().splitlines()) if "asks for numbers" in text)
+    line = f"test_paths.py:{halved.__code__.co_firstlineno + 2}"
+    assert step.lower(0.5).explain().splitlines()[start : start + 5] == [
+        "asks for numbers on its way: 3 paths have kernels; 5 times a call was left by one, 5 went to another one",
+        f"    {line}: 0; kernel, 2 calls from others",
+        f"    {line}: 1, 1",
+        f"      {line}: 0; kernel, 2 calls from others",
+        f"      {line}: 1, 1, 0; kernel, 1 call from others",
+    ]
+
+
+def test_the_tree_shows_ways_that_have_no_kernel() -> None:
+    step = mgjit.compile(background=False, backend="python", verify="never")(lambda x: halved(1.0 / x))
+    step(2.0)
+    step(2.0)
+    with pytest.raises(ZeroDivisionError):
+        step(0.0)
+    told = step.lower(2.0).explain()
+    assert f"question 1, test_paths.py:{halved.__code__.co_firstlineno + 2}: a number is infinite or nan; " in told
