@@ -33,6 +33,7 @@ from typing import Any
 
 from mgjit import errors
 from mgjit.base.lookup import package_of
+from mgjit.compiler.build.choices import import_generator
 from mgjit.kernels.registry import KERNELS
 from mgjit.tracing.surroundings import guard
 
@@ -156,8 +157,11 @@ def _of_warnings(warned: list[str], steps: int, compiled: int, plain: int) -> st
 @functools.cache
 def _imported() -> None:
     """Import all that a step needs: each process finds it here, and most of its time would be that of imports."""
-    for name in ("public", "nn", "compiler.codegen.c", "compiler.pipeline.order"):
+    for name in ("public", "nn", "cli.run", "compiler.pipeline.pipeline"):
         importlib.import_module(f"mgjit.{name}")
+    import_generator()
+    with contextlib.suppress(ImportError):
+        importlib.import_module("numpy")
 
 
 def _played(script: str, is_plain: bool) -> dict[str, Any]:
@@ -204,7 +208,7 @@ def _observed(script: str, is_plain: bool) -> dict[str, Any]:
         "compiled": sum(each.calls for each in stats),
         "plain": sum(each.plain_calls for each in stats),
     }
-    left = "" if is_plain or not _is_any_traced() else _left_behind(vars(module))
+    left = "" if is_plain else _left_behind(vars(module))
     return {"seen": seen, "error": error, "left": left, "told": told}
 
 
@@ -235,29 +239,20 @@ def _bits(thing: Any) -> Any:
     return [type(thing).__name__, repr(thing)]
 
 
-def _is_any_traced() -> bool:
-    """Whether anything may be alive that stands for something in a trace; only then it is searched for, which is dear.
-
-    What was there before the tests of this module is frozen (tests/conftest.py), and is not among these objects.
-    """
-    from mgjit.engine.leaks import is_traced
-
-    if not hasattr(gc, "freeze"):  # PyPy
-        return True
-    tracked = gc.get_objects()
-    return any(map(is_traced, tracked)) or any(map(is_traced, gc.get_referents(*tracked)))
-
-
 def _left_behind(variables: dict[str, Any]) -> str:
     """Where an object of a trace is, among all that a program can reach from its variables; empty if nowhere."""
     from mgjit.engine.leaks import is_traced
 
+    # what was there before the tests of this module is frozen (tests/conftest.py), and leads to the whole process
+    new = {id(thing) for thing in gc.get_objects()} if hasattr(gc, "freeze") else None
     seen: set[int] = set()
     pending: list[tuple[Any, str]] = [(thing, name) for name, thing in variables.items() if name != "check"]
     while pending:
         thing, path = pending.pop()
         if is_traced(thing):
             return path
+        if new is not None and gc.is_tracked(thing) and id(thing) not in new:
+            continue
         is_atom = isinstance(thing, (types.ModuleType, types.CodeType, types.FrameType, str, bytes, int, float))
         kind = thing if isinstance(thing, type) else type(thing)
         if is_atom or id(thing) in seen or package_of(kind) == "mgjit":
