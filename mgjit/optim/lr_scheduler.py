@@ -248,7 +248,7 @@ class ReduceLROnPlateau:
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
     def step(self, metrics: Any) -> None:
-        """One step more, after which the number is this."""
+        """Count an epoch with this metric; after `patience` epochs without a better one, reduce the rates."""
         number = float(metrics)
         self.last_epoch += 1
         if self._is_better(number):

@@ -55,14 +55,14 @@ class Undo:
         self._drawn: list[Any] = []
 
     def save(self) -> None:
-        """Before a call."""
+        """Copy all memory that a call may change, before it."""
         for saved, view in self._pairs:
             saved[:] = view
         if self._draws is not None:
             self._drawn = self._draws.states()
 
     def restore(self) -> None:
-        """After it; may be repeated."""
+        """Put the copies back, after a call that is undone; may be repeated."""
         for saved, view in self._pairs:
             view[:] = saved
         if self._draws is not None:

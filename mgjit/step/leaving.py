@@ -251,7 +251,7 @@ class Leaving(Looping[P, R]):
         return self._turn.take(with_few_collections, work)
 
     def _call_disabled(self, args: Any, kwargs: Any) -> Any:
-        """A call that does not look because MGJIT_DISABLE says so, which one of 256 calls reads anew."""
+        """A plain call while MGJIT_DISABLE is set; one call of 256 reads that variable anew."""
         precision = self._options.precision
 
         def plain(args: Any, kwargs: Any) -> Any:
@@ -382,7 +382,7 @@ class Leaving(Looping[P, R]):
         return lambda *args, **kwargs: with_few_collections(lambda: function(*args, **kwargs))
 
     def _give_up(self, reason: PlainCall, args: Any, kwargs: Any) -> None:
-        """Make calls the function itself; but for objects of other classes than those among the arguments."""
+        """Let calls run the undecorated function; arguments of classes that were not seen yet are tried once more."""
         self.stats.decide(f"given up: {reason}")
         self._kernels.give_up()
         release(reason.parameters, self._kernels.maker.token)

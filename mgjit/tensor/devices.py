@@ -41,7 +41,7 @@ class _Absent:
 
     @staticmethod
     def is_available() -> bool:
-        """False."""
+        """Whether there is such a device: never."""
         return False
 
     @staticmethod

@@ -66,7 +66,7 @@ class StepOptions:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a call that cannot be compiled is plain Python; of steps that mgjit makes it is an exception."""
+        """Whether a call that cannot be compiled is plain Python; mgjit's own steps have no `refuse`, and raise."""
         return bool(self.refuse) and settings.refuse(self.refuse) == "plain"
 
     @property

@@ -409,7 +409,7 @@ def invariant_accumulators(
 
 
 def _exists(target: Reference) -> bool:
-    """Whether there is such an element in all iterations of all loops, also where the loop that adds to it has none."""
+    """Whether the index of a target is in its array in every iteration, so that it may be read before an empty loop."""
     low, high = full_range(target.index)
     return low >= 0 and high < target.array.least
 

@@ -186,7 +186,7 @@ def moved(
 
 
 def runs_of(places: Sequence[int]) -> list[tuple[int, int]]:
-    """The records, from .. to, that stay beside each other; the last place is where the trace ends."""
+    """The runs (start, end) of records whose new places follow each other; the last place is where the trace ends."""
     cuts = [k for k, (one, other) in enumerate(zip(places, places[1:]), 1) if other - one != 1]
     edges = [0, *cuts, len(places) - 1]
     return [(start, end) for start, end in zip(edges, edges[1:]) if start < end]

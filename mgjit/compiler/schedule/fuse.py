@@ -134,7 +134,7 @@ class Part:
         return {used for statement in self.statements for used in registers_used(statement)}
 
     def may_pass(self, others: Sequence[Part]) -> bool:
-        """Whether it may be executed before, or after, all of the others."""
+        """Whether this part may be executed before, or after, all of the other parts."""
         return not any(
             not self.used.isdisjoint(other.statements)
             or not other.used.isdisjoint(self.statements)

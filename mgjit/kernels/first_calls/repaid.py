@@ -55,7 +55,7 @@ class Repaid:
         return known
 
     def note(self, plan: ArgumentPlan) -> None:
-        """It has been in this process."""
+        """Write down that the trace of this structure was repaid, for this process and later ones."""
         if self._function and not self.has(plan):
             self._known[plan.key] = True
             for parts in (self._parts(plan), self._parts()):

@@ -137,7 +137,7 @@ class Copied:
         return ""
 
     def has_other_floats(self, numbers: Sequence[Any]) -> bool:
-        """Whether others of the numbers that are there are numpy's float64 than when the step was traced."""
+        """Whether the numbers that are of numpy's float64 now are not those that were when the step was traced."""
         now = {k for k, kind in enumerate(map(type, numbers), self.offset) if kind is not float and is_float64(kind)}
         return now != self.numpy_floats
 

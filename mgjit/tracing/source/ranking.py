@@ -57,7 +57,7 @@ def quantifier(original: Callable[[Any], bool], decisive: bool) -> Callable[[Any
         return not decisive
 
     def _with_rest(result: Any, iterable: Any, items: Iterator[Any], caller: FrameType) -> Any:
-        """With the elements that Python may not ask for."""
+        """The result with the later elements, which Python may not ask for: the traced one before may decide."""
         if type(iterable) in (list, tuple) or not is_traced(result):
             return _rest(result, items)
         with Untaken(result._recorder, ANYTHING, Reached.by_iterating(iterable, caller)) as side:

@@ -290,10 +290,10 @@ class Heap:
         self._building.give_up()
 
     def decide(self, recorder: Recorder) -> None:
-        """Let the answer to the outermost test whose sides were being computed decide, where they cannot be.
+        """Follow only the answer to the outermost test whose two sides cannot both be computed.
 
         Raises:
-            Again: there is one, which has not decided yet.
+            Again: there is such a test that was not followed so yet.
         """
         found = recorder.under_way[:1]
         if recorder.answers is not None and not self._knowledge.decided.issuperset(found):
