@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     Pattern = Union[str, tuple["Pattern", ...]]
 
 _SEQUENCES = (list, tuple, range)
-_ITERATORS = tuple({type(iter(kind(()) if kind is not range else range(0))) for kind in _SEQUENCES})
+#: The types of their iterators that tell what they go through; those over ranges do not on PyPy.
+_ITERATORS = tuple(
+    type(one) for one in (iter([0]), iter((0,)), iter(range(1))) if type(one.__reduce__()[1][0]) in _SEQUENCES
+)
 
 
 def iterator_over(iterable: Any) -> Any:
     """An iterator over something whose coming elements can be read; None where there is none."""
     kind = type(iterable)
-    if kind in _SEQUENCES:
-        return iter(iterable)
-    return iterable if kind in (zip, enumerate) and _is_known(iterable) else None
+    found = iter(iterable) if kind in _SEQUENCES else iterable
+    return found if kind in (*_SEQUENCES, zip, enumerate) and _is_known(found) else None
 
 
 def _is_known(iterator: Any) -> bool:

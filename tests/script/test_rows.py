@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,9 @@ A, B = [5, 6, 7, 8], ((1.0, "a"), (2.0, "b"), (3.0, "c"), (4.0, "d"))
 @pytest.mark.parametrize("gone", [1, 2, 4])
 def test_01_columns(make: Callable[[], Any], pattern: Any, gone: int) -> None:
     """They are what the loop would give, which goes on as before."""
-    iterator: Iterator[Any] = iterator_over(make())
+    iterator: Any = iterator_over(make())
+    if iterator is None:
+        pytest.skip("ranges tell nothing on PyPy")
     wanted = list(make())
     for _ in range(gone):
         last = next(iterator)
