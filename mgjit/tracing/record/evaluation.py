@@ -4,12 +4,15 @@
 2. A leaf has the number that it had before the call (`content`), until a record writes it: what is read late is what it
    was then.
 3. A backward pass follows the rules of ir/derivatives.py, with numbers.
+4. Operations on tensors are not worked out: what they write is unknown, and what comes from it, and gradients after
+   a backward pass.
 
 What comes out decides which way a trace goes, and nothing else: the kernel tests each answer (answers.py).
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -25,6 +28,9 @@ from .answers import Unknown
 if TYPE_CHECKING:
     from .recorder import Recorder
 
+_GRADIENTS = (ops.GRADIENT, ops.LOCAL_GRADIENT, ops.ADJOINT, ops.TENSOR_GRADIENT)
+#: This object stands for a number that is unknown.
+_UNKNOWN = float("nan")
 _GRADIENT_OF = {ops.PARAMETER: ops.GRADIENT, ops.LOCAL: ops.LOCAL_GRADIENT}
 
 
@@ -53,6 +59,8 @@ class Evaluation:
         self._written: dict[int, tuple[list[int], list[float]]] = {}  # by leaf: by which records, and what
         self._adjoints: list[tuple[int, dict[int, float]]] = []  # of each backward pass: of which record, and of nodes
         self._before: dict[int, float] = {}
+        #: What operations on tensors have written, as far as has been worked out: kind, first and last index.
+        self._unknown: set[tuple[int, int, int]] = set()
         self._rules = _Rules(recorder)
 
     def number(self, operand: int) -> float:
@@ -65,20 +73,39 @@ class Evaluation:
         try:
             while self._count < count:
                 if self._count not in numbers:
-                    numbers[self._count] = self._result(self._count)
+                    numbers[self._count] = self._result_if_known(self._count)
                 self._count += 1
             return self._read(operand, count)
         except RecursionError:
             raise Unknown from None
 
+    def _result_if_known(self, k: int) -> float:
+        """The number of a record, which changes no memory if that is unknown."""
+        code = self._recorder.op[k]
+        if code == ops.NEST:
+            return self._result(k)
+        try:
+            return self._result(k)
+        except Unknown:
+            if not self._unknown or code >= ops.PUT or code & (ops.NUMBER - 1) in (ops.STORE, ops.BACKWARD):
+                raise
+            return _UNKNOWN
+
     def _read(self, operand: int, at: int) -> float:
         """The number of an operand in front of a record."""
+        found = self._read_or_unknown(operand, at)
+        if found is _UNKNOWN:
+            raise Unknown
+        return found
+
+    def _read_or_unknown(self, operand: int, at: int) -> float:
         if operand >= 0:
-            found = self._numbers.get(operand)
-            if found is None:  # a record that comes first in another order (Recorder.rearrange)
-                found = self._numbers[operand] = self._result(operand)
-            return found
+            if operand not in self._numbers:  # a record that comes first in another order (Recorder.rearrange)
+                self._numbers[operand] = self._result_if_known(operand)
+            return self._numbers[operand]
         kind, index = ops.leaf_kind(operand), ops.leaf_index(operand)
+        if any(kind == one and first <= index <= last for one, first, last in self._unknown):
+            return _UNKNOWN
         if kind == ops.CONSTANT:
             return self._recorder.constants[index]
         if kind == LATE:
@@ -106,11 +133,14 @@ class Evaluation:
         code, a, b = recorder.op[k], recorder.a[k], recorder.b[k]
         plain = code & (ops.NUMBER - 1)
         if code == ops.NEST:
-            raise Unknown
+            self._unknown.add(self._stretch_of(recorder.nests[ops.leaf_index(a)].target.leaf))
+            return _UNKNOWN
         if code >= ops.PUT:
             self._write(self._element(code, a, recorder.third[k], k), k, self._read(b, k))
         elif plain == ops.STORE:
-            self._write(a, k, self._read(b, k))
+            self._write(a, k, self._read_or_unknown(b, k))
+        elif plain == ops.BACKWARD and self._unknown:
+            self._unknown.update((kind, 0, sys.maxsize) for kind in _GRADIENTS)
         elif plain == ops.BACKWARD:
             self._differentiate(k)
         elif plain >= ops.TAKE:
@@ -123,6 +153,15 @@ class Evaluation:
             operands = [self._read(a, k)] if plain in ops.UNARY else [self._read(a, k), self._read(b, k)]
             return compute(ops.OPERATIONS[plain], operands, recorder.precision)
         return 0.0
+
+    def _stretch_of(self, leaf: int) -> tuple[int, int, int]:
+        """The kind of a leaf, and the first and last index of the memory that it is part of."""
+        kind, index = ops.leaf_kind(leaf), ops.leaf_index(leaf)
+        if kind in (ops.PARAMETER, ops.GRADIENT):
+            for base, storage in self._recorder.bound_storages:
+                if base <= index < base + len(storage):
+                    return kind, base, base + len(storage) - 1
+        return kind, 0, sys.maxsize
 
     def _element(self, code: int, first: int, index: int, at: int) -> int:
         """The leaf that a look-up means."""
