@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ..base.interruption import with_cleanup
 from ..engine.leaks import PlainCall
+from ..tracing.draws.saved import SavedStates
 
 if TYPE_CHECKING:
     from array import array
@@ -51,22 +52,22 @@ class Undo:
         slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in WRITTEN and len(kernel.buffers[k])]
         views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
         self._pairs = [(memoryview(bytearray(len(view))), view) for view in views]
-        self._draws, self._verdict = kernel.draws, kernel.verdict
-        self._drawn: list[Any] = []
+        self._verdict = kernel.verdict
+        self._states = None if kernel.draws is None else SavedStates(kernel.draws.generators)
 
     def save(self) -> None:
         """Copy all memory that a call may change, before it."""
         for saved, view in self._pairs:
             saved[:] = view
-        if self._draws is not None:
-            self._drawn = self._draws.states()
+        if self._states is not None:
+            self._states.save()
 
     def restore(self) -> None:
         """Put the copies back, after a call that is undone; may be repeated."""
         for saved, view in self._pairs:
             view[:] = saved
-        if self._draws is not None:
-            self._draws.restore(self._drawn)
+        if self._states is not None:
+            self._states.restore()
 
     def in_c(self, counter: array[int]) -> tuple[Any, ...]:
         """What a quick call in C takes, to undo a call that has been counted: addresses, and what keeps them valid."""
