@@ -38,8 +38,8 @@ _TRUSTED = 0.5
 _WATCHED = 0.05
 #: Iterations that are shorter than this gain nothing, since a compiled call takes half of it; so many show it.
 _TINY, _SURE = 12e-6, 1000
-#: The same where one call makes many iterations; what the trace costs more.
-_TINY_ROW, _ROW_TRACE = 0.5e-6, 0.05
+#: The same where one call makes at least so many iterations; what the trace costs more.
+_TINY_ROW, _FEWEST_ROWS, _ROW_TRACE = 0.5e-6, 16, 0.05
 #: An outer loop is left to one in it of so many of these iterations, if they take such a part of the time.
 _MANY_ROWS, _MOST_OF_TIME = 64, 0.7
 _TOO_SHORT = "its iterations are too short to gain anything"
@@ -75,7 +75,8 @@ class Untried(Section):
 
     def _is_tiny(self) -> bool:
         """Whether iterations are too short to gain anything; gives up if that is sure."""
-        is_tiny = self.iteration < (_TINY if self.rows is None else _TINY_ROW)
+        are_many = self.rows is not None and self.done > _FEWEST_ROWS * self.entries
+        is_tiny = self.iteration < (_TINY_ROW if are_many else _TINY)
         if is_tiny and self.done > _SURE:
             self.end(_TOO_SHORT)
         return is_tiny
