@@ -27,6 +27,7 @@ copyright = author
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
+exclude_patterns = ["ISSUE_TEMPLATE.md"]  # for the forms of a code host
 html_theme = "furo"
 html_title = "mgjit"
 html_static_path = ["static"]
