@@ -164,6 +164,16 @@ OPTIONS = [
         "user.py:1: warn_after must be an int, not str '10'.",
     ),
     Case(
+        "mgjit.compile(threads=0)",
+        "ArgumentValueError",
+        "user.py:1: threads must be from 1 to 256, not 0.",
+    ),
+    Case(
+        'mgjit.compile(threads="all")',
+        "ArgumentError",
+        "user.py:1: threads must be an int, not str 'all'.",
+    ),
+    Case(
         'mgjit.compile(lock="no")',
         "ArgumentError",
         "user.py:1: lock must be True or False, not str 'no'.",
