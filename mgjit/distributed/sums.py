@@ -24,7 +24,7 @@ from ..base import ffi
 from ..errors import SeparationError, user_location
 from ..memory.buffers import ParameterStorage, aligned_zeros
 from ..runtime.kernel import Kernel
-from ..runtime.loop import in_chunks, moving_inputs
+from ..runtime.loop import CountingRunner, in_chunks, moving_inputs
 from ..tracing.call.rows import Rows
 from ..verification.comparison import is_same
 from ..verification.loops import copied
@@ -221,7 +221,7 @@ class RowSums:
         return self._plan
 
 
-class _NativeSums:
+class _NativeSums(CountingRunner):
     """Rows through C."""
 
     def __init__(self, kernel: Kernel, rows: Rows, sums: array[float], draws: array[float] | None, of: RowSums) -> None:
@@ -245,14 +245,6 @@ class _NativeSums:
         everything.set(2, sums)
         assert kernel.code.library is not None
         self._call = kernel.code.library.bind("mgjit_rows", everything)
-
-    @property
-    def done(self) -> int:
-        return self._numbers[1]
-
-    def run(self, count: int) -> None:
-        self._numbers[0] = count
-        self._call()
 
 
 class _PythonSums:

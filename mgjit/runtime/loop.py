@@ -63,7 +63,27 @@ class Runnable(Protocol):
     def slot(self, space: str, region: int) -> int: ...
 
 
-class NativeRunner:
+class CountingRunner:
+    """A Runner whose code counts by itself.
+
+    Attributes:
+        _numbers: first how many rows the next call runs, and how many have been run; the rest belongs to the code.
+        _call: runs them.
+    """
+
+    _numbers: array[int]
+    _call: Callable[[], Any]
+
+    @property
+    def done(self) -> int:
+        return self._numbers[1]
+
+    def run(self, count: int) -> None:
+        self._numbers[0] = count
+        self._call()
+
+
+class NativeRunner(CountingRunner):
     """Rows through C.
 
     Args:
@@ -104,15 +124,10 @@ class NativeRunner:
         both.set(1, self._numbers)
         self._call = library.bind("mgjit_loop", both)
 
-    @property
-    def done(self) -> int:
-        return self._numbers[1]
-
     def run(self, count: int) -> None:
         if self._draw is not None:
             self._draw(count)
-        self._numbers[0] = count
-        self._call()
+        super().run(count)
 
 
 class StepRunner:

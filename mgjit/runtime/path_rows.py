@@ -23,7 +23,7 @@ from ..tracing.call.rows import Rows
 from ..tracing.copies.copies import Copied
 from ..tracing.surroundings.places import Element, Place
 from .kernel import Kernel
-from .loop import NativeRunner, in_chunks
+from .loop import CountingRunner, NativeRunner, in_chunks
 from .turns import is_settled, may_loop
 from .undo import WRITTEN
 
@@ -31,7 +31,7 @@ from .undo import WRITTEN
 _MOST = 60
 
 
-class PathRows:
+class PathRows(CountingRunner):
     """Runs rows, as a Runner (loop.py); stops in front of a row that is for none of its kernels.
 
     Args:
@@ -79,14 +79,6 @@ class PathRows:
         library = kernels[0].code.library
         assert library is not None
         self._call = library.bind("mgjit_paths", all_)
-
-    @property
-    def done(self) -> int:
-        return self._numbers[1]
-
-    def run(self, count: int) -> None:
-        self._numbers[0] = count
-        self._call()
 
     def begin(self) -> None:
         """Copy what the kernels copy; each may run rows up to the one that is to be compared."""

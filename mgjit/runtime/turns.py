@@ -25,7 +25,7 @@ from ..tracing.call.rows import Rows
 from ..tracing.copies.copies import Copied
 from ..tracing.surroundings.places import Element, Place
 from .kernel import Kernel, check_index
-from .loop import NativeRunner, in_chunks
+from .loop import CountingRunner, NativeRunner, in_chunks
 
 _Row = Sequence[Any]
 
@@ -201,7 +201,7 @@ class _Stretch:
             yield kernel.result(self._outputs[number][k * width : (k + 1) * width], self._rows[self._start + place])
 
 
-class _Turns:
+class _Turns(CountingRunner):
     """Runs rows of several kernels, as a Runner (runtime/loop.py)."""
 
     def __init__(
@@ -231,14 +231,6 @@ class _Turns:
         library = groups[0].kernel.code.library
         assert library is not None
         self._call = library.bind("mgjit_turns", all_)
-
-    @property
-    def done(self) -> int:
-        return self._numbers[1]
-
-    def run(self, count: int) -> None:
-        self._numbers[0] = count
-        self._call()
 
 
 def is_settled(kernel: Kernel) -> bool:
