@@ -167,7 +167,7 @@ def test_06_a_backward_pass_without_a_seed() -> None:
 
 def test_07_nodes_that_the_root_does_not_depend_on() -> None:
     """A tape may hold others; adding zero times infinity is not nothing."""
-    class_of(nodes.Tape)  # as above
+    class_of(nodes.Tape)  # which tries the class out, with a graph on its tape
     a = nodes.Tape(2.0)
     a * 3.0
     root = a * 5.0
