@@ -38,8 +38,8 @@ from ..cache.store import Store, open_store
 from ..toolchain import build as toolchain
 from ..toolchain import compilers
 from .choices import (
+    begin_verification,
     facts_of,
-    has_key,
     import_generator,
     key_parts_of,
     optimisation_for,
@@ -100,8 +100,8 @@ def find(trace: Trace, inputs: Sequence[InputRegion], options: Options, structur
     if code is None and options.backend != "python" and preferred is not None:
         store = _store(options)
         with contextlib.suppress(CompilerError):  # which `build` raises, too, or does something about
-            if has_key(preferred, options, trace):  # a miss is not counted here, but by `build`
-                code = _from_store(store, _key(structure, preferred, options, trace), again=True)
+            # With `again`, a miss is not counted here, but by `build`.
+            code = _from_store(store, _key(structure, preferred, options, trace), again=True)
         if code is not None:
             code = _shared.setdefault(_shared_key(structure, options), code)
     return code
@@ -202,6 +202,7 @@ def _built(
         code = _from_store(store, _key(structure, compiler, options, trace), again=True)
         if code is not None:
             return code
+    begin_verification(trace, compiler, options)
     relations = None
     if kin is not None and not (options.separate or trace.new_parameters or len(trace) < FEWEST_RECORDS):
         import_generator()
@@ -302,7 +303,6 @@ def emitted(
     from ..toolchain.processor import processor
 
     flags = toolchain.flags(compiler, options.mode, optimisation_for(compiler, options, 0))
-    functions = vector_functions(trace, compiler, options)
     goal = processor(compiler, flags, trace.precision)
     is_whole = not (options.quick or options.separate or trace.nests or watch or clock)
     may_be_straight = is_whole and len(trace) <= MOST_RECORDS
@@ -318,9 +318,10 @@ def emitted(
         return made or lowered(goal, simply)
 
     threads = threads_for(compiler, options)
-    return _simplest_if_necessary(
-        best, lambda program, layout: emit_c(program, layout, options.mode, functions, clock, threads)
-    )
+    def emit(program: Program, layout: Layout) -> str:
+        return emit_c(program, layout, options.mode, vector_functions(trace, compiler, options), clock, threads)
+
+    return _simplest_if_necessary(best, emit)
 
 
 def _straight(lowering: Callable[[], Lowered], grads: bool, goal: Processor | None) -> Lowered | None:

@@ -57,7 +57,7 @@ def key_parts_of(structure: str, compiler: compilers.Compiler, options: Options,
         flags,
         mode=options.mode,
         gradients="kept" if options.grads else "where read",
-        vectors=_vectors(compiler, optimisation, trace) if options.mode == "strict" and not options.scheduled else "",
+        vectors=_vectors(compiler, trace) if options.mode == "strict" and not options.scheduled else "",
         cache_key=options.cache_key,
         threads=str(threads_for(compiler, options)),
         phases="separate" if options.separate else "one step",
@@ -65,10 +65,11 @@ def key_parts_of(structure: str, compiler: compilers.Compiler, options: Options,
     )
 
 
-def has_key(compiler: compilers.Compiler, options: Options, trace: Trace) -> bool:
-    """Whether the key of an entry can be told without comparing functions; if not, there can hardly be an entry."""
+def begin_verification(trace: Trace, compiler: compilers.Compiler, options: Options) -> None:
+    """Compare the vector versions that code for a trace may use, while passes run; `vector_functions` waits for it."""
     frequent = _frequent(trace) if options.mode == "strict" and not options.scheduled else []
-    return not frequent or bool(_verification().are_known(compiler, optimisation_for(compiler, options, 0), frequent))
+    if frequent:
+        _verification().begin(compiler, optimisation_for(compiler, options, 0), frequent)
 
 
 def vector_functions(trace: Trace, compiler: compilers.Compiler, options: Options) -> frozenset[str]:
@@ -84,16 +85,10 @@ def vector_functions(trace: Trace, compiler: compilers.Compiler, options: Option
     return frozenset(name for name in _frequent(trace) if verification.verified(compiler, optimisation, name))
 
 
-def _vectors(compiler: compilers.Compiler, optimisation: str, trace: Trace) -> str:
-    """Which vector versions of mathematical functions strict code uses."""
+def _vectors(compiler: compilers.Compiler, trace: Trace) -> str:
+    """Which vector versions of mathematical functions strict code may use, and what decides it."""
     frequent = _frequent(trace)
-    if not frequent:
-        return ""
-    verification = _verification()
-    if not verification.are_known(compiler, optimisation, frequent):
-        import_generator()
-    identity: str = verification.identity(compiler, optimisation, frequent)
-    return identity
+    return str(_verification().identity(compiler, frequent)) if frequent else ""
 
 
 def _verification() -> Any:

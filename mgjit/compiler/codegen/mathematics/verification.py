@@ -4,19 +4,23 @@ The algorithms of the exact_* modules are those of the common libraries; but whi
 variant for its processor, only a comparison can tell.
 
 1. The outcome for a compiler, its flags and a function is looked up: in this process, then in the disk store.
-   `are_known` does only that.
 2. Otherwise the comparison in `checker` is compiled with these flags and run, which takes less than a second.
    After any difference, or any failure to compile or load it, steps call the library instead.
 3. The outcome is stored like a compiled step, under a key that covers what decides it: the library, the
    compiler, the flags, the processor, and the sources of the generator.
-4. `identity` makes the outcomes, and the library they were found for, part of a step's own key.
+4. `identity` makes what decides the outcomes part of a step's own key, so that nothing is compared for a step whose
+   code exists.
+5. Outcomes are needed when code is emitted.  `begin` starts the comparisons before the passes run, in a thread: the
+   compiler is a process of its own, and a comparison is C.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
+import threading
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,28 +64,36 @@ def verified(compiler: Compiler, optimisation: str, function: str, store: Store 
         return False
     parts = _parts(compiler, optimisation, function)
     key = entry_key(parts)
-    if key not in _outcomes:
-        _outcomes[key] = _found(compiler, optimisation, function, store or open_store(), parts)
-    return _outcomes[key]
+    outcome = _outcomes.get(key)
+    return _found(compiler, optimisation, function, store or open_store(), parts) if outcome is None else outcome
 
 
-def are_known(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> bool:
-    """Whether the outcomes are there, so that `identity` and `verified` compare nothing."""
-    for function in functions:
-        if _has_vectors(compiler, function):
-            key = entry_key(_parts(compiler, optimisation, function))
-            if key not in _outcomes:
-                stored = _stored((store or open_store()).get(key, again=True))
-                if stored is None:
-                    return False
-                _outcomes[key] = stored
-    return True
+def begin(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> None:
+    """Start the comparisons whose outcomes `verified` will be asked for and this process does not know.
+
+    `verified` waits for the one that is under way, and makes those that could not be started or failed.
+    """
+
+    def compare() -> None:
+        with contextlib.suppress(Exception):
+            for function in unknown:
+                verified(compiler, optimisation, function, store)
+
+    unknown = [name for name in candidates(compiler, functions) if not _is_known(compiler, optimisation, name)]
+    if unknown:
+        with contextlib.suppress(RuntimeError):  # no more threads
+            threading.Thread(target=compare, name="mgjit compares functions").start()
 
 
-def identity(compiler: Compiler, optimisation: str, functions: Sequence[str], store: Store | None = None) -> str:
-    """Which of the functions have a verified vector version, and for which library: for cache keys."""
-    found = [name for name in functions if verified(compiler, optimisation, name, store)]
+def identity(compiler: Compiler, functions: Sequence[str]) -> str:
+    """Which of the functions may have a vector version, and what decides whether they have: for cache keys."""
+    found = candidates(compiler, functions)
     return f"{' '.join(found)} as in {library_identity()}" if found else ""
+
+
+def candidates(compiler: Compiler, functions: Sequence[str]) -> list[str]:
+    """The functions among these that a compiler can make vector versions of."""
+    return [function for function in functions if _has_vectors(compiler, function)]
 
 
 @functools.cache
@@ -106,6 +118,10 @@ def _has_vectors(compiler: Compiler, function: str) -> bool:
     return not (function == "power" and SQUARE_IS_PRODUCT)  # this interpreter's `**` is not the library's pow
 
 
+def _is_known(compiler: Compiler, optimisation: str, function: str) -> bool:
+    return entry_key(_parts(compiler, optimisation, function)) in _outcomes
+
+
 def _parts(compiler: Compiler, optimisation: str, function: str) -> dict[str, str]:
     """Everything that an outcome depends on."""
     flags = build.flags(compiler, "strict", optimisation)
@@ -113,14 +129,18 @@ def _parts(compiler: Compiler, optimisation: str, function: str) -> dict[str, st
 
 
 def _found(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
-    """The stored outcome, or that of a comparison, which one process makes for all."""
+    """The stored outcome, or that of a comparison, which one thread of one process makes for all."""
     key = entry_key(parts)
-    stored = _stored(store.get(key))
-    if stored is not None:
-        return stored
-    with store.building(key):
-        stored = _stored(store.get(key, again=True))
-        return _compared(compiler, optimisation, function, store, parts) if stored is None else stored
+    outcome = _stored(store.get(key))
+    if outcome is None:
+        with store.building(key):
+            outcome = _outcomes.get(key)
+            if outcome is None:
+                outcome = _stored(store.get(key, again=True))
+            if outcome is None:
+                outcome = _compared(compiler, optimisation, function, store, parts)
+            _outcomes[key] = outcome
+    return _outcomes.setdefault(key, outcome)
 
 
 def _stored(entry: Entry | None) -> bool | None:
