@@ -10,6 +10,9 @@ A compiled step has the same order: it records one BACKWARD, and its Program is 
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +29,13 @@ if TYPE_CHECKING:
 _LINEAR = frozenset({"add", "subtract", "negate", "copy"})
 
 
-def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False) -> None:
+def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
     """See `Tensor.backward`."""
+    if create_graph:
+        raise GradientError(
+            f"{user_location()}: backward(create_graph=True) leaves numbers in grad, which are no part of a graph. "
+            "Write gradients = mgjit.tensor.autograd.grad(loss, parameters, create_graph=True), and use these."
+        )
     if not root.requires_grad:
         raise GradientError(
             f"{user_location()}: backward() of a tensor that does not depend on any with requires_grad=True, or was "
@@ -65,9 +73,9 @@ def grad(
     """The derivatives of a number by some tensors; nothing is added to their `grad`.
 
     Args:
-        outputs: a tensor of one element, or with `grad_outputs` of any shape.
+        outputs: a tensor of one element, or with `grad_outputs` of any shape; of several, the sum is differentiated.
         inputs: a tensor, or several.
-        grad_outputs: what is differentiated is `(outputs * grad_outputs).sum()`.
+        grad_outputs: what is differentiated is `(outputs * grad_outputs).sum()`; one for each output, or None.
         retain_graph, allow_unused: the graph stays; where nothing depends on an input, the gradient is zeros.
         only_inputs: as it is.
         create_graph: whether gradients flow through the results.
@@ -77,20 +85,27 @@ def grad(
     """
     from .gradients import gradients
     from .modes import enable_grad, no_grad
-    from .tensor import Tensor
 
-    root = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
-    leaves = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    if grad_outputs is not None:
-        given = grad_outputs[0] if isinstance(grad_outputs, (tuple, list)) else grad_outputs
-        root = (root * given).sum()
-    if root.size != 1 or not root.requires_grad:
-        raise GradientError(
-            f"{user_location()}: grad of a tensor of shape {root.shape}, which is not one number, or does not depend "
-            "on a tensor with requires_grad=True."
-        )
+    roots, weights, leaves = map(_several, (outputs, grad_outputs, inputs))
+    with enable_grad():
+        terms = [
+            root if weight is None else (root * weight).sum()
+            for root, weight in itertools.zip_longest(roots, weights) if root.requires_grad
+        ]  # fmt: skip
+        other = next((one for one in terms if one.size != 1), None) if terms else roots[0]
+        if other is not None:
+            raise GradientError(
+                f"{user_location()}: grad of a tensor of shape {other.shape}, which is not one number, or does not "
+                "depend on a tensor with requires_grad=True."
+            )
+        root = terms[0] if len(terms) == 1 else functools.reduce(operator.add, (one.reshape(()) for one in terms))
     with enable_grad() if create_graph else no_grad():
         return tuple(gradients(root, reached(root._memory), leaves))
+
+
+def _several(given: Any) -> list[Any]:
+    """The parts of a tuple or list, or one thing alone, or nothing."""
+    return list(given) if isinstance(given, (tuple, list)) else [] if given is None else [given]
 
 
 def reached(root: Memory, ends: Iterable[Memory] = ()) -> list[Nest]:

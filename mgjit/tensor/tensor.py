@@ -147,18 +147,19 @@ class Tensor(Operators, Conversions):
 
     # ---- autograd -----------------------------------------------------------------------------------
 
-    def backward(self, gradient: Any = None, retain_graph: bool = False) -> None:
+    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Add the derivatives of this one number to `grad` of every leaf that it depends on.
 
         Args:
             gradient: of a tensor of several elements: what is differentiated is `(self * gradient).sum()`.
             retain_graph: whether backward() can go through the same operations again.
+            create_graph: must not be true: gradients that depend on tensors are what `mgjit.grad` returns.
 
         Raises:
             GradientError: nothing requires gradients, the graph has been used or changed, or this is not one number.
             ShapeError: the gradient has another shape.
         """
-        backward(self, gradient, retain_graph)
+        backward(self, gradient, retain_graph, create_graph)
 
     def detach(self) -> Tensor:
         """The same elements, through which no gradient flows."""

@@ -163,3 +163,44 @@ def test_a_derivative_made_outside_of_a_step_is_called_in_it() -> None:
     compiled = mgjit.compile(lambda x: slope(x), background=False, backend="python")  # noqa: PLW0108
     assert compiled(T.asarray([2.0])).tolist() == [12.0]
     assert compiled.stats.plain_calls == 0
+
+
+def test_gradients_of_several_outputs_add_up() -> None:
+    w, v = (T.asarray(x, requires_grad=True) for x in ([1.0, 2.0], [3.0, 0.5]))
+    first, second = (w**3 * v).sum(), w * v * v
+    weights = T.asarray([1.0, 2.0])
+    along_w, along_v = T.autograd.grad([first, second], [w, v], [None, weights], create_graph=True)
+    assert along_w.tolist() == [3.0 * 3.0 + 9.0, 12.0 * 0.5 + 2.0 * 0.25]
+    assert along_v.tolist() == [1.0 + 6.0, 8.0 + 2.0 * 2.0 * 0.5 * 2.0]
+    (mixed,) = T.autograd.grad([along_v.sum()], [w])
+    assert mixed.tolist() == [3.0 + 6.0, 12.0 + 2.0]
+    with pytest.raises(mgjit.errors.GradientError, match=r"shape \(2,\)"):
+        T.autograd.grad([first, second], [w])
+    with pytest.raises(mgjit.errors.GradientError, match=r"autograd\.grad\(loss, parameters, create_graph=True\)"):
+        first.backward(create_graph=True)
+
+
+def test_a_network_is_trained_by_derivatives_of_its_inputs() -> None:
+    """As for a differential equation, with updates through an inner update: what PyTorch's programs do."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    grad = T.autograd.grad
+
+    def step(x: T.Tensor, t: T.Tensor) -> Any:
+        x, t = (each.clone().requires_grad_() for each in (x, t))
+        u = model(T.cat([x, t], dim=1))
+        slope, speed = grad(u, [x, t], grad_outputs=T.ones_like(u), create_graph=True)
+        (curvature,) = grad(slope.sum(), x, create_graph=True)
+        residual = (speed + u * slope - 0.1 * curvature).pow(2).mean()
+        parameters = list(model.parameters())
+        inner = grad(residual, parameters, create_graph=True)
+        weight, bias = (p - 0.1 * g for p, g in zip(parameters[:2], inner))
+        loss = residual + T.tanh(nn.functional.linear(T.cat([x, t], dim=1), weight, bias)).sum()
+        model.zero_grad()
+        loss.backward()
+        return loss, [p.grad.copy() for p in parameters]
+
+    points = T.asarray([[0.5], [-1.0]]), T.asarray([[0.25], [2.0]])
+    expected = numbers(step(*points))
+    compiled = mgjit.compile(step, background=False, backend="python")
+    assert numbers(compiled(*points)) == numbers(compiled(*points)) == expected
+    assert compiled.stats.plain_calls == 0
