@@ -20,7 +20,7 @@ from mgjit.compiler.toolchain import build
 from mgjit.engine.progress import NO_THREAD, tracing_threads
 from mgjit.memory import live
 from mgjit.runtime import fastcall, vectorcall
-from mgjit.runtime.detached import attach_all, helpers
+from mgjit.runtime.detached import attach_all
 from mgjit.tracing.surroundings import guard
 from mgjit.verification import trial
 from tests import compiled, remains, sampling, strict_c
@@ -266,5 +266,5 @@ def only_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     attach_all()
     live._without_number.clear()
     tracing_threads.pop(NO_THREAD, None)
-    monkeypatch.setattr(threading, "active_count", lambda: 1 + len(helpers))
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(threading, "_active", {threading.get_ident(): threading.current_thread()})  # mgjit.step.between

@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import operator
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
@@ -26,6 +25,7 @@ from typing import Any, TypeVar
 
 from ..base.garbage import without_garbage_collection
 from ..base.interruption import new_lock, with_cleanup
+from ..base.threads import are_others
 from ..engine.kinds import is_float64
 from ..engine.precision import FLOAT64
 from ..engine.progress import NO_THREAD, tracing_threads
@@ -233,8 +233,6 @@ def release(things: Iterable[Any], user: Any) -> None:
         group.detach()
 
 
-#: Threads of mgjit, which call no steps and look at no objects (side_by_side/pool.py).
-helpers: list[threading.Thread] = []
 #: Those that are detached only to be quicker.
 _under_way: list[Detached] = []
 _attaching = new_lock()
@@ -243,7 +241,7 @@ _HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 def may_detach() -> bool:
     """Whether no other threads run, which may call steps, and those that begin later leave what is under way in C."""
-    return _HAS_GIL and threading.active_count() - len(helpers) <= 1
+    return _HAS_GIL and not are_others()
 
 
 def are_detached() -> bool:

@@ -22,13 +22,13 @@ import os
 import re
 import struct
 import sysconfig
-import threading
 from array import array
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Any
 
 from ..base import ffi, settings
+from ..base.threads import OwnThread
 from ..compiler.cache.about import NAME as ABOUT
 from ..compiler.cache.about import about
 from ..compiler.cache.entry import Entry
@@ -90,13 +90,15 @@ class Extension:
             "abi": str(sysconfig.get_config_var("SOABI")),
             "machine": machine(),
         }
-        self.thread: threading.Thread | None = None
+        self.thread: OwnThread | None = None
 
     def is_ready(self) -> bool:
         """Whether it is there; if not, it is looked for, or built in a thread."""
         if self.make is None and self.is_possible and self.thread is None:
-            self.thread = threading.Thread(target=self.obtain, name="mgjit quick calls", daemon=True)
-            self.thread.start()
+            try:
+                self.thread = OwnThread(self.obtain, name="quick calls")
+            except RuntimeError:  # no more threads
+                self.is_possible = False
         return self.make is not None
 
     def is_being_made(self) -> bool:

@@ -94,7 +94,7 @@ class Untried(Section):
 
     def _try(self, to_come: float) -> None:
         """Try a step from now on."""
-        PURSE.trusted += _TRUSTED * self.worth
+        PURSE.trust(_TRUSTED * self.worth)
         self.allowed, self.calls_to_come = max(0.0, PURSE.left(to_come * self.iteration)), to_come
         self.start = self.done
         self.let_go(0)

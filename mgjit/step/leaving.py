@@ -21,23 +21,18 @@ from weakref import WeakSet
 
 from ..base.garbage import with_few_collections
 from ..base.lookup import classes_of
-from ..base.tracebacks import unseen
 from ..engine.leaks import PlainCall
 from ..engine.precision import FLOAT64
-from ..engine.progress import tracing_threads
 from ..kernels.first_calls.by_class import Classes, for_classes
 from ..kernels.first_calls.earnings import SECONDS_TO_DETACH, TooMany, Waiting, unlooked
 from ..kernels.first_calls.plain import as_part, differentiates
-from ..kernels.first_calls.switching import Switching
-from ..kernels.first_calls.weighing import Weighing
 from ..runtime.detached import Detached, may_detach, release
-from ..runtime.vectorcall import extension
 from ..tensor.memory import Memory
 from ..tensor.modes import computing_with
 from ..verification.documented import as_returned
 from .between import LOOK, Between, Path, looks_like
+from .giving_up import GivingUp
 from .looking import P, R
-from .looping import Looping
 
 if TYPE_CHECKING:
     from ..runtime.kernel import Kernel
@@ -50,12 +45,6 @@ _CALLS_TO_GIVE_UP = 512
 _CALLS_DISABLED = 255
 #: A plain call that takes so many seconds is worth the policy of garbage.py.
 _WORTH_A_POLICY = 100e-6
-#: Calls that no path was for may cost so many seconds, and such a part of plain calls, beside what others save.
-_PURSE, _LOST = 0.02, 0.1
-#: What passes is worth waiting for unless plain calls take less than so much of the rest: code without a schedule, and
-#: what the first calls look at.  And calls of so many seconds may be made by C.
-_PART, _MADE_BY_C = 0.5, 100e-6
-
 #: All steps; and those whose calls do not mark their thread, because there are no others that could be called in them.
 _steps: WeakSet[Leaving[Any, Any]] = WeakSet()
 _alone: WeakSet[Leaving[Any, Any]] = WeakSet()
@@ -83,7 +72,7 @@ def _by_position(args: Any, kwargs: Any) -> int:
     return 0 if kwargs else len(args)
 
 
-class Leaving(Looping[P, R]):
+class Leaving(GivingUp[P, R]):
     """A step, as far as it leaves out what its plain calls do not need."""
 
     if TYPE_CHECKING:
@@ -98,125 +87,18 @@ class Leaving(Looping[P, R]):
     else:
         __slots__ = ()
 
-    #: Whether calls are weighed: not where others decide which are compiled, or all have to be.
-    _is_weighed = True
     #: Whether there have been steps that begin later.
     are_unbegun = False
 
     def _begin_to_look(self) -> None:
         """Let all calls look, at first."""
         self._between = Between()
-        self._switching, self._weighing = Switching(), Weighing()
-        self._performed = 0  # calls by the general path
+        self._begin_to_weigh()
         self.stats.look_between(self._between.under_way)
         self._plain_classes: set[Classes] = set()
         self._disabled: tuple[bool, Path] | None = None  # the path of calls that do not read MGJIT_DISABLE
         self._plain_seconds = 0.0  # of the last plain call that has looked
-        self._purse, self._counted = _PURSE, (0, 0)  # see `_has_missed_too_much`
         self._returns_values = False
-
-    def _change_kernel(self, kernel: Kernel, args: Any) -> Any:
-        """A call with another kernel than that of the last one; see switching.py."""
-        kernels, switching = self._kernels, self._switching
-        kernels.catch_up()
-        if switching.wants_plain_call:
-            result = self._plain_to_compare(switching.timed, args, {})
-            if switching.is_too_much(self.stats.calls):
-                told = f"its calls change between {len(kernels)} kernels"
-                told += ", which takes longer than such short calls themselves"
-                self._turn.run(functools.partial(self._give_up_kernels, told))
-            return result
-        if switching.is_due(self.stats.calls):
-            return switching.timed(self._changed, kernel, args)
-        return self._choose_call(kernel)(*args)
-
-    def _plain_to_compare(self, timed: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """A plain call with parameters as they would be for good, to see how long it takes."""
-        kernels = self._kernels
-        self.stats.waiting_calls += 1
-        self.stats.note_plain("it is measured how long plain Python takes", is_waiting=True)
-        plain = functools.partial(timed, self._bare(), *args, **kwargs)
-        work = functools.partial(as_part, self._options.precision, plain)
-        things = kernels.attached() if may_detach() else ()
-        try:
-            return self._turn.take(functools.partial(Detached(things).during, work) if things else work)
-        finally:
-            kernels.look_at_everything()
-
-    def _weighed(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """`call`, wrapped so that some calls are timed, and some made by plain Python; see weighing.py."""
-        weighing, counter = self._weighing, self.stats.counter
-
-        def weighed(*args: Any, **kwargs: Any) -> Any:
-            if tracing_threads or self._is_leaving or not weighing.is_due():
-                return call(*args, **kwargs)
-            if weighing.wants_plain_call:
-                result = self._plain_to_compare(weighing.timed, args, kwargs)
-            else:
-                chosen, performed, calls, started = self._chosen, self._performed, counter[0], thread_time()
-                result = call(*args, **kwargs)
-                seconds = thread_time() - started
-                is_others = self._chosen is not chosen or self._performed != performed
-                is_others = is_others and self._kernels.last is not chosen and not (chosen is not None and chosen.told)
-                if is_others or counter[0] == calls:  # compared, or plain
-                    weighing.begin_block()
-                    return result
-                weighing.note(seconds)
-            earnings = self._kernels.earnings
-            before = max(earnings.least, min(self._plain_seconds, earnings.plain_seconds()))
-            weighing.judge(before, len(self._kernels), self._may_be_quicker)
-            if weighing.is_over:
-                self._end_weighing(call)
-            return result
-
-        return unseen(weighed)
-
-    def _may_be_quicker(self, seconds: float, plain: float) -> bool:
-        """Whether compiled calls that take so long now may take less than plain ones later; lets C make short ones."""
-        kernel = self._chosen
-        if kernel is None or extension.is_being_made():  # by a thread, which makes all calls slower meanwhile
-            return True
-        passes = kernel.guard.seconds_at_first() + (0.0 if kernel.upgrade is None else kernel.seconds_a_call)
-        if passes and plain > _PART * (seconds - passes):
-            return True
-        if seconds > _MADE_BY_C or not (kernel.awaits_c and extension.is_possible):
-            return False
-        if self.stats.calls > _CALLS_TO_GIVE_UP and extension.is_ready():
-            kernel.fast_calls.clear()
-            self._forget_call()
-        return True
-
-    def _end_weighing(self, call: Callable[..., Any]) -> None:
-        """Make all calls by `call` from now on, or give the kernels up, where they make the step slower."""
-        slower = self._weighing.is_slower
-        told = "its compiled calls, with all that they check and copy, take longer than plain Python"
-        self._kernels.note_weighed(told if slower else "")
-        self.stats.decide(f"weighed: {told if slower else 'compiled calls take less than plain ones'}")
-        if slower:
-            self._turn.run(functools.partial(self._give_up_kernels, told, is_told=False))
-        else:
-            setattr(self, "__call__", call)  # noqa: B010 - as below
-
-    def _changed(self, kernel: Kernel, args: Any) -> Any:
-        """A call with another kernel, and what comes before: so much is timed."""
-        self._kernels.member(args)
-        return self._choose_call(kernel)(*args)
-
-    def _give_up_kernels(self, reason: str, is_told: bool = True) -> None:
-        """Run the step as plain Python, though it has kernels.
-
-        Args:
-            is_told: whether there is a warning; none where a clock has decided.
-        """
-        kernels = self._kernels
-        self.stats.decide(f"kernels given up: {reason}")
-        release(kernels.attached(), kernels.maker.token)
-        for kernel in kernels.all():
-            kernels.forget(kernel)
-        kernels.give_up()
-        kernels.plain.give_up(reason, is_told)
-        self._between.forget()
-        self._forget_call()
 
     def _note_step(self) -> None:
         """Note that there is this step: others that do not mark their threads do so from now on."""
@@ -340,26 +222,6 @@ class Leaving(Looping[P, R]):
             reason_of_last, before,
         )  # fmt: skip
         self._open(path, looks, marks, name, note)
-
-    def _has_missed_too_much(self, started: float, made: float) -> bool:
-        """Whether calls for which paths had to be looked up have cost more than compiled ones can have saved.
-
-        Args:
-            started: when the last of them began, by `thread_time`. made: the part in which plain Python made it.
-        """
-        seconds, stats = self._plain_seconds, self.stats
-        compiled, plain = stats.calls, stats.plain_calls + stats.waiting_calls
-        earned = seconds * (compiled - self._counted[0] + _LOST * (plain - self._counted[1]))
-        looked = max(0.0, thread_time() - started - made)
-        self._counted = compiled, plain
-        self._purse = min(_PURSE, self._purse + earned) - min(looked, _PURSE / 10)  # the rest of it is a trace
-        return self._purse < 0.0
-
-    def _give_up_paths(self) -> None:
-        """Run the step as plain Python, because it takes longer to find the path of a call than to make the call."""
-        told = "its calls take one path of several, and to find it takes longer than plain Python"
-        self._kernels.note_weighed(told)
-        self._give_up_kernels(told, is_told=False)
 
     def _marks(self, may_be_compiled: bool) -> bool:
         """Whether plain calls mark their thread, so that steps which are called in them are a part of them."""

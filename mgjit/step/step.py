@@ -34,9 +34,8 @@ from ..kernels.first_calls.earnings import TooMany, Waiting
 from ..kernels.first_calls.effort import LONG, counted
 from ..kernels.first_calls.plain import as_part, differentiates
 from ..kernels.first_calls.refusals import Refused, refusal
-from ..kernels.first_calls.weighing import FIRST_OF_PATHS
 from ..kernels.kernels import Kernels
-from ..kernels.paths import FIRST_HELPS, Exit
+from ..kernels.paths import Exit
 from ..kernels.registry import KERNELS
 from ..memory.buffers import Moved
 from ..runtime.detached import Detached, are_detached, attach_all, may_detach
@@ -139,8 +138,6 @@ class CompiledStep(Leaving[P, R]):
         self._calls_before = 0
         self._siblings: list[Any] = []  # the quick calls that were chosen, until one of them may be wrong
         self._chosen: Kernel | None = None
-        self._is_leaving = False  # whether a call is under way that a kernel has left to another path
-        self._calls_missed = -1  # how many there had been when a kernel last left a call to another path
         self._kernels = self._new_kernels()
         self._units = Units(self._function, self._options)
         self._begin_to_look()
@@ -184,35 +181,6 @@ class CompiledStep(Leaving[P, R]):
             # The fast path calls `_call` again if the arguments are not quite what it was made for.
             return self._change_kernel(member, args)
         return self._turn.take(self._perform_or_call, args, kwargs)
-
-    def _take_other_path(self, missed: Kernel, *args: Any) -> Any:
-        """A call that the quick path of a kernel has undone."""
-        if self._is_leaving:  # and that of another one before
-            return self._other_path(missed, args)
-        started, calls, traces = thread_time(), self.stats.calls, self.stats.traces
-        self._is_leaving = True
-        try:
-            result = self._other_path(missed, args)
-        finally:
-            self._is_leaving = False
-        kernel, is_compiled = self._kernels.last, self.stats.calls > calls and self.stats.traces == traces
-        is_usual = self._is_weighed and is_compiled and kernel is not None and kernel.helped > FIRST_HELPS
-        if is_usual and self._has_missed_too_much(started, 0.0):
-            self._turn.run(self._give_up_paths)
-        return result
-
-    def _other_path(self, missed: Kernel, args: Any) -> Any:
-        kernel, calls = self._kernels.beside(missed), self.stats.calls
-        try:
-            if kernel is None or kernel.trial is not None or kernel.upgrade is not None or are_detached():
-                return self._turn.take(self._perform_or_call, args, {}, missed)
-            if calls == self._calls_missed + 1:  # twice in a row
-                return self._change_kernel(kernel, args)
-            self._calls_missed = calls
-            call = kernel.fast_calls.get(False) or self._outer
-            return call(*args)
-        finally:
-            missed.missed = 0
 
     def _call_undecorated(self, call: Callable[[], Any]) -> Any:
         """A call in plain Python, as if the step were not decorated."""
@@ -364,13 +332,10 @@ class CompiledStep(Leaving[P, R]):
         call = kernel.fast_calls[short] or self._outer
         if kernel.trial is not None and call is not self._outer:
             call = kernel.trial.counting(call, self._outer)
+        add_sibling(call, self._siblings)
         if kernel.upgrade is not None and call is not self._outer:
             call = kernel.upgrade.counting(call, self._outer)
-        add_sibling(call, self._siblings)
-        if self._is_weighed and not self._weighing.is_over and self._kernels.goes_on:
-            if kernel.told:
-                self._weighing.postpone(FIRST_OF_PATHS - self.stats.calls)
-            call = self._weighed(call)
+        call = self._weighed(kernel, call)
         self._chosen = kernel
         setattr(self, "__call__", call)  # noqa: B010 - a method, as far as type checkers know
         return call

@@ -12,7 +12,7 @@ import pytest
 import mgjit
 from mgjit.errors import MgjitError, PlainWarning
 from mgjit.kernels import paths
-from mgjit.step import leaving
+from mgjit.step import giving_up, leaving
 
 
 def halved(x: float) -> tuple[float, int]:
@@ -208,7 +208,7 @@ def test_3_errors_in_many_calls() -> None:
 
 def test_3_paths_that_take_longer_to_find_than_plain_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once their calls have used up what compiled calls had saved."""
-    monkeypatch.setattr(leaving, "_PURSE", 1e-5)
+    monkeypatch.setattr(giving_up, "_FLAT", 1e-5)
     monkeypatch.setattr(leaving.Leaving, "_is_weighed", True)
     monkeypatch.setattr(paths, "_SHARE", 0.0)
     plain, other = Tally(), Tally()

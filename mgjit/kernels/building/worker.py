@@ -27,6 +27,7 @@ from dataclasses import replace
 from types import FrameType
 
 from ...base.handover import read
+from ...base.threads import OwnThread
 from ...compiler.build.build import build, entries_in_memory
 from ...compiler.build.choices import import_generator
 from ...compiler.toolchain.process import is_starting
@@ -58,7 +59,7 @@ def main(lifeline: int, done: int) -> None:
         lifeline, done: the descriptors of both pipes.
     """
     signal.signal(signal.SIGTERM, _end)
-    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+    OwnThread(_watch, lifeline, name="lifeline")
     with contextlib.suppress(MgjitError):  # which each request will meet again
         import_generator()
     if hasattr(gc, "freeze"):

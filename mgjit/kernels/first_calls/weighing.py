@@ -6,15 +6,17 @@ a thousand times slower for it.  So the first quick calls of a step are weighed,
 
 1. If they take less than half of what plain calls have taken, the step is weighed no more: that is the usual case.
 2. Otherwise there are rounds (`_ROUNDS`): blocks of compiled calls and of plain ones take turns.  A block tells the
-   mean of its calls without the first one of each kernel, which has to look at everything, and of compiled ones without
-   the dearest; these blocks count by their median, those of plain calls by the dearest.  A first plain call that takes
-   long, and a hundred times as long as compiled ones (`_FAR`), ends that at once: the others would take minutes.
+   mean of its calls without the first one of each kernel, which has to look at everything, and without the dearest,
+   which may have been interrupted.  The median of the blocks counts; against plain calls, the dearest of all.  A first
+   plain call that takes long, and a hundred times as long as compiled ones (`_FAR`), ends that at once: the others
+   would take minutes.
 3. Where plain calls take less than half of the time, now and before there was a kernel, the step is given up at once:
    after some twenty calls, or in the second round if it is about a few microseconds.  Where they take less than
    `_CLEARLY`, that has to be so in `_TIMES` rounds in a row.
 4. That counts only if the calls will not become quicker: because better code is on its way, or because short calls may
    still be made by C (vectorcall.py).  Otherwise the round is made again later.
-5. Calls that change the kernel do not count, nor those before them in a block: switching.py is about these.
+5. Calls that change the kernel do not count, nor those before them in a block.  Where they are most of the calls, they
+   are weighed by themselves, in the same way (step/giving_up.py).
 6. A step is weighed until its kernels have won clearly, or there are no more rounds.  What has been found is never
    looked at again, and is noted for the code of the step (lives.py).
 """
@@ -54,10 +56,12 @@ class Weighing:
     Attributes:
         is_over: whether the step is weighed no more. is_slower: whether plain calls are quicker.
         ratio: how many times longer a compiled call takes, in the last round.
+        is_exact: whether plain calls of the round are what they would be for good; otherwise they may take longer.
     """
 
     def __init__(self) -> None:
         self.is_over = self.is_slower = False
+        self.is_exact = True
         self.ratio = 0.0
         self._round, self._left, self._times = 0, _ROUNDS[0][0], 0
         self._blocks: list[list[float]] = [[]]
@@ -103,7 +107,8 @@ class Weighing:
         """
         before -= _OF_LOOK
         if kernels > self._kernels:  # whose first calls are still to come: the round is made again
-            self._kernels, self._blocks = kernels, [[]]
+            self._kernels = kernels
+            self._begin_round(self._left)
         if self.wants_plain_call and self._blocks[-1][:1] > [max(_LONG, _FAR * self._usual(self._blocks[0]))]:
             self.is_over = True
         if self.is_over or len(self._blocks[-1]) < _ROUNDS[self._round][1] + self._kernels:
@@ -120,10 +125,10 @@ class Weighing:
         compiled = median(map(self._usual, self._blocks[::2]))
         plain = max(map(self._mean, self._blocks[1::2]))
         self.ratio = compiled / max(plain, 1e-9)
-        if compiled < _HALF * plain:
+        if self.is_exact and compiled < _HALF * median(map(self._usual, self._blocks[1::2])):
             self.is_over = True
         elif may_be_quicker(compiled, plain):
-            self._left, self._blocks = _AGAIN, [[]]
+            self._begin_round(_AGAIN)
         else:
             self._times = self._times + 1 if plain < _CLEARLY * compiled else 0
             is_clear = max(plain, before) < _HALF * compiled and (self._round > 0 or compiled - plain > _COLD)
@@ -131,7 +136,11 @@ class Weighing:
             self.is_slower = is_clear or self._times >= _TIMES
             self.is_over = self.is_slower or self._round == len(_ROUNDS)
             if not self.is_over:
-                self._left, self._blocks = _ROUNDS[self._round][0], [[]]
+                self._begin_round(_ROUNDS[self._round][0])
+
+    def _begin_round(self, left: int) -> None:
+        """After so many calls."""
+        self._left, self._blocks, self.is_exact = left, [[]], True
 
     def _mean(self, block: list[float]) -> float:
         """Of all calls of a block but the first ones."""

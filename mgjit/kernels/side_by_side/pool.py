@@ -16,8 +16,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ...base.interruption import new_lock, with_cleanup
+from ...base.threads import OwnThread
 from ...errors import ArgumentError, ArgumentValueError, described, user_location
-from ...runtime.detached import helpers
 
 #: A task is called with the number of the thread that runs it, which is less than the number of threads.
 Task = Callable[[int], Any]
@@ -110,10 +110,8 @@ def _queue(number: int) -> SimpleQueue[Any]:
     with _growing:
         while len(_queues) <= number:
             queue: SimpleQueue[Any] = SimpleQueue()
-            helper = threading.Thread(target=_help, args=(queue,), name="mgjit", daemon=True)
-            helper.start()
+            OwnThread(_help, queue, name="helper")
             _queues.append(queue)
-            helpers.append(helper)
     return _queues[number]
 
 
@@ -124,10 +122,5 @@ def _help(queue: SimpleQueue[Any]) -> None:
         del job  # which keeps memory alive
 
 
-def _forget_helpers() -> None:
-    _queues.clear()
-    helpers.clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_helpers)
+    os.register_at_fork(after_in_child=_queues.clear)

@@ -67,6 +67,20 @@ def test_1_and_2_a_step_is_given_up_within_some_twenty_calls(times: list[float])
     assert [str(step.stats.last).partition(": ")[2]] == step.stats.plain_reasons
 
 
+def test_2_a_plain_call_that_is_interrupted_or_slowed_down_is_no_victory() -> None:
+    """One of each block; or all, as parameters are attached while other threads run."""
+    for is_exact in (True, False):
+        weighing, plain_calls = Weighing(), 0
+        for _ in range(1000):
+            if weighing.is_due():
+                plain_calls += weighing.wants_plain_call
+                weighing.is_exact &= is_exact or not weighing.wants_plain_call
+                is_slow = weighing.wants_plain_call and not (is_exact and len(weighing._blocks[-1]) != 2)
+                weighing.note(0.5 if is_slow else 0.01)
+                weighing.judge(0.0, 1, lambda compiled, plain: False)
+        assert (plain_calls > 30, weighing.is_over) == (True, False)
+
+
 def test_2_one_long_plain_call_tells_enough() -> None:
     """Of a step that has been compiled from its first call on."""
     for seconds, expected in ((30.0, 1), (0.05, 8)):

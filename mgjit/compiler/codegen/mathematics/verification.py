@@ -20,12 +20,12 @@ import contextlib
 import functools
 import math
 import os
-import threading
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....base import ffi, settings
+from ....base.threads import OwnThread
 from ....engine.arithmetic import SQUARE_IS_PRODUCT, exp, log, power, tanh
 from ....engine.libm import mapped_libm
 from ....errors import CompilerError
@@ -82,7 +82,7 @@ def begin(compiler: Compiler, optimisation: str, functions: Sequence[str], store
     unknown = [name for name in candidates(compiler, functions) if not _is_known(compiler, optimisation, name)]
     if unknown:
         with contextlib.suppress(RuntimeError):  # no more threads
-            threading.Thread(target=compare, name="mgjit compares functions").start()
+            OwnThread(compare, name="comparison", is_waited_for=True)
 
 
 def identity(compiler: Compiler, functions: Sequence[str]) -> str:

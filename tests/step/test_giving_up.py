@@ -1,4 +1,4 @@
-"""Steps whose calls change their kernel so often that plain Python is quicker."""
+"""Steps whose calls change their kernel so often, or find it so late, that plain Python is quicker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 import mgjit
 from mgjit.errors import PlainWarning
-from mgjit.kernels.first_calls import switching
-from mgjit.kernels.first_calls.switching import Switching
+from mgjit.kernels.first_calls.weighing import Weighing
+from mgjit.step import giving_up
+from mgjit.step.leaving import Leaving
 from mgjit.tensor.memory import Memory
 
 
@@ -31,34 +32,33 @@ def train(model: Model, x: float) -> float:
 
 @pytest.fixture
 def quick_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switching, "_FIRST", 200)
-    monkeypatch.setattr(switching, "_BETWEEN", 8)
-    monkeypatch.setattr(Switching, "timed", _timed)
-
-
-def _timed(self: Switching, call: Any, *args: Any) -> Any:
     """Each plain call takes a second, and each compiled one ten."""
-    times = self._plain if self.wants_plain_call else self._compiled
-    times.append(1.0 if self.wants_plain_call else 10.0)
-    return call(*args)
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+    monkeypatch.setattr(giving_up, "_CALLS_TO_CHANGE", 200)
+    monkeypatch.setattr(Leaving, "_is_weighed", True)
+
+    def timed(self: Weighing, call: Any, *args: Any) -> Any:
+        self._blocks[-1].append(1.0 if self.wants_plain_call else 10.0)
+        return call(*args)
+
+    monkeypatch.setattr(Weighing, "timed", timed)
 
 
 @pytest.mark.usefixtures("quick_to_change")
 @pytest.mark.parametrize("shared", [False, True])
 def test_1_the_step_is_given_up_with_the_same_numbers(shared: bool) -> None:
-    """One warning says why; parameters are ordinary objects again, but for those that another step works on."""
+    """No warning: a clock has decided. Parameters are ordinary objects again, unless another step works on them."""
     models, others = [Model(0.5), Model(-0.5)], [Model(0.5), Model(-0.5)]
     step: Any = mgjit.compile(train)
     reader: Any = mgjit.compile(lambda x: models[0].weight * x + models[1].weight)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         for k in range(2000):
             assert step(models[k % 2], 0.001 * k) == train(others[k % 2], 0.001 * k)
             if shared:
                 assert reader(0.5) == others[0].weight * 0.5 + others[1].weight
     assert [m.weight for m in models] == [m.weight for m in others]
-    assert [w.category for w in caught] == [PlainWarning]
-    assert "its calls change between 2 kernels" in str(caught[0].message)
+    assert "its calls change between 2 kernels" in step.stats.last.reason
     assert (step.__call__ is train, len(step._kernels)) == (True, 0)
     if not shared:
         assert all(type(model) is Model for model in models)
@@ -71,10 +71,8 @@ def test_1_the_step_is_given_up_with_the_same_numbers(shared: bool) -> None:
 def test_1_rows_of_loops_are_compiled_nevertheless() -> None:
     models, others = [Model(0.5), Model(-0.5)], [Model(0.5), Model(-0.5)]
     step: Any = mgjit.compile(train)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for k in range(2000):
-            assert step(models[k % 2], 0.001 * k) == train(others[k % 2], 0.001 * k)
+    for k in range(2000):
+        assert step(models[k % 2], 0.001 * k) == train(others[k % 2], 0.001 * k)
     calls = step.stats.calls
     assert step.loop(models[0], [0.1, 0.2, 0.3]).tolist() == [train(others[0], x) for x in (0.1, 0.2, 0.3)]
     assert step.stats.calls == calls + 3
@@ -90,21 +88,8 @@ def test_2_a_step_whose_calls_seldom_change_keeps_its_kernels() -> None:
     assert (len(step._kernels), step.stats.plain_calls) == (2, 0)
 
 
-@pytest.mark.usefixtures("quick_to_change")
-def test_3_each_round_that_shows_nothing_doubles_the_wait() -> None:
-    """To time a plain call takes longer than to make it."""
-    known, calls, waits = Switching(), 200, []
-    for _ in range(4):
-        waits.append(0)
-        while not known.is_due(calls):
-            waits[-1] += 1
-        known._plain, known._compiled = [1.0] * switching._PAIRS, [1.0] * switching._PAIRS
-        assert not known.is_too_much(calls)
-    assert waits == [7, 15, 31, 63]
-
-
 @pytest.mark.usefixtures("only_thread")
-def test_4_kernels_that_are_never_used_again_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_3_kernels_that_are_never_used_again_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call has another text, so that each kernel had been for one call; what there was is an ordinary object."""
     monkeypatch.setattr(Memory, "exists", False)  # tensors of other tests
     model, other = Model(0.5), Model(0.5)
