@@ -10,8 +10,8 @@ import pytest
 
 import mgjit
 from mgjit import Value
-from mgjit.kernels.side_by_side import pool
 from mgjit.base.threads import are_others
+from mgjit.kernels.side_by_side import pool
 from mgjit.runtime.detached import Detached
 from tests.base.test_interruption import FORKS, in_child
 
