@@ -109,12 +109,12 @@ ADVICE = [
         "@mgjit.compile\ndef step(x, y):\n    return math.sqrt(x * x + y * y)\ncalls = [(1.0, 2.0), (-3.0, 4.0)]",
     ),
     Advice(
-        "a function of math by another name",
-        "act = {'tanh': math.tanh}\n@mgjit.compile\ndef step(x):\n    return act['tanh'](x)\ncalls = [(1.0,)]",
+        "a function of math that others call",
+        "act = functools.partial(math.pow, 2.0)\n@mgjit.compile\ndef step(x):\n    return act(x)\ncalls = [(1.0,)]",
         "TraceError",
-        r"Call a function of math by its name \(math\.tanh\(x\), or map\(math\.tanh, xs\)\)",
-        "act = {'tanh': lambda x: math.tanh(x)}\n@mgjit.compile\ndef step(x):\n"
-        "    return [act['tanh'](x), *map(math.tanh, [x, 2.0])]\ncalls = [(1.0,), (2.0,)]",
+        r"Call a function of math by a name \(f\(x\), or map\(f, xs\)\), not by a partial or key=",
+        "act = {'pow': math.pow, 'tanh': math.tanh}\n@mgjit.compile\ndef step(x):\n"
+        "    return [act['pow'](2.0, x), *map(act['tanh'], [x, 2.0])]\ncalls = [(1.0,), (2.0,)]",
     ),
     Advice(
         "float of a Value",

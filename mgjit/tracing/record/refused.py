@@ -11,8 +11,9 @@ _EXPLANATIONS = {
     "bool": "a traced value has no truth value: its number is known only when the compiled step runs. "
     "Write a conditional expression (`a if test else b`), mgjit.where(test, a, b), max or min. Where numbers are "
     "sorted, searched or looked up by their value: return them, and do that outside of the step",
-    "float": "a number of the step is known only when the compiled step runs. Call a function of math by its name "
-    "(math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside of the step",
+    "float": "a number of the step is known only when the compiled step runs. Call a function of math by a name "
+    "(f(x), or map(f, xs)), not by a partial or key=; write x.data for float(x) of a Value, and do the rest outside of "
+    "the step",
     "int": "int() and rounding need a real number. Compute the integer outside of the step and pass it as an argument",
     "index": "a run-time number cannot be a list index, a key, a length or a range. Use mgjit.take(table, index), "
     "or name the argument in @mgjit.compile(static=(...)) when few different values occur",

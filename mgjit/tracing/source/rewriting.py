@@ -13,7 +13,9 @@ during a trace (source/installed.py).  What changes:
 5. The body of a `try` with handlers is watched, because what it records may not be able to raise (source/handlers.py).
 6. A loop that does the same to each of many objects is recorded at once (record/uniform_loops.py).
 7. An inner function, a loop or a statement that only adds to gradients tells what it adds (source/contributions.py).
-8. What may lead to the world outside of the step is looked at (source/watched.py).
+8. A function that is called by a variable, an attribute or an expression is asked for its replacement, where functions
+   of math may be kept there: `f = math.tanh`, `self.activation(x)`, `ACTIVATIONS[name](x)`.
+9. What may lead to the world outside of the step is looked at (source/watched.py).
 
 Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
 it is.  If the source of a function is not found, only names in its bytecode change (source/names.py).
@@ -31,7 +33,7 @@ import math
 import sys
 from collections.abc import Iterable
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...engine import functions as engine
 from ..record.uniform_loops import CALLS, use_of
@@ -81,16 +83,53 @@ def rewritten(functions: Iterable[FunctionType], outside: Outside = NOTHING) -> 
         outside: where they may meet what depends on the world outside of the step.
     """
     found = []
+    functions = list(functions)
+    kept = _Kept(outside.builtins, outside.has_builtins_anywhere or any(map(_passes_on, functions)))
     made: dict[tuple[int, int], CodeType | None] = {}  # closures share their code
     for function in functions:
         original = function.__code__
         key = id(original), id(function.__globals__)
         if key not in made:
-            made[key] = _new_code(function, outside)
+            made[key] = _new_code(function, outside, kept)
         code = made[key]
         if code is not None and code is not original:
             found.append((function, code))
     return found
+
+
+class _Kept(NamedTuple):
+    """Where functions that are replaced may lie.
+
+    Attributes:
+        names: of variables and attributes. anywhere: whether any variable or element may be one.
+    """
+
+    names: frozenset[str]
+    anywhere: bool
+
+    def within(self, code: CodeType) -> _Kept:
+        """What of this matters to a function."""
+        named = {name for inner in codes(code) for name in (*inner.co_names, *inner.co_freevars)}
+        return _Kept(self.names & named, self.anywhere)
+
+
+def _passes_on(function: FunctionType) -> bool:
+    """Whether a function may do anything but call a function of math that it names."""
+    named = {name.rpartition(".")[2] for name, meaning in _meanings(function) if meaning.startswith("math_")}
+    return bool(named) and any(_loads_one_of(inner, named) for inner in codes(function.__code__))
+
+
+def _loads_one_of(code: CodeType, names: set[str]) -> bool:
+    """Whether code loads a function of these names as a value, as far as bytecode tells this from a call."""
+    found = list(dis.get_instructions(code))
+    for this, following in zip(found, found[1:]):
+        if this.argval in names and this.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")):
+            is_called = following.opname == "PUSH_NULL"
+            if sys.version_info >= (3, 12) or (sys.version_info >= (3, 11) and this.opname == "LOAD_GLOBAL"):
+                is_called = is_called or bool((this.arg or 0) & 1)
+            if not is_called:
+                return True
+    return False
 
 
 def notices_identity(functions: Iterable[FunctionType]) -> bool:
@@ -103,14 +142,16 @@ def notices_identity(functions: Iterable[FunctionType]) -> bool:
     )
 
 
-def _new_code(function: FunctionType, outside: Outside) -> CodeType | None:
+def _new_code(function: FunctionType, outside: Outside, kept: _Kept) -> CodeType | None:
     meanings = _meanings(function)
     leads = leads_outside(function.__code__, outside)
-    if not (leads or any(replacement for _, replacement in meanings) or _has_what_changes(function.__code__)):
+    kept = kept.within(function.__code__)
+    is_replaced = any(replacement for _, replacement in meanings)
+    if not (leads or is_replaced or kept.anywhere or kept.names or _has_what_changes(function.__code__)):
         return None
     text = text_of(function)
     if text is not None:
-        return _rewritten(text, function.__code__, meanings, outside if leads else NOTHING)
+        return _rewritten(text, function.__code__, meanings, outside if leads else NOTHING, kept)
     if leads and uses_outside(function.__code__, outside):
         return refusing(function, outside)
     return renamed(function.__code__, {**vars(builtins), **function.__globals__})
@@ -195,12 +236,14 @@ def _imports(code: CodeType) -> tuple[tuple[str, Any], ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...], outside: Outside) -> CodeType | None:
+def _rewritten(
+    text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...], outside: Outside, kept: _Kept
+) -> CodeType | None:
     """The new code of a function; None if it is unchanged."""
     tree = ast.parse(text.lines, text.filename)
     nodes = around(tree, text.place[0])
     node: Any = next(n for n in nodes if isinstance(n, FUNCTIONS) and (n.lineno, n.col_offset) == text.place)
-    rewriter = _Rewriter(dict(meanings), text.lines)
+    rewriter = _Rewriter(dict(meanings), text.lines, kept)
     rewriter.function(node)
     if outside is not NOTHING:
         Watching(outside, rewriter.helper).function(node)
@@ -219,8 +262,8 @@ def _rewritten(text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...]
 class _Rewriter(ast.NodeTransformer):
     """Changes the body of one function, and of those inside it."""
 
-    def __init__(self, meanings: dict[str, str], source: str) -> None:
-        self._meanings, self._source = meanings, source
+    def __init__(self, meanings: dict[str, str], source: str, kept: _Kept) -> None:
+        self._meanings, self._source, self._kept = meanings, source, kept
         self._hidden: list[set[str]] = []
         self._functions: list[Any] = []
         self._local: list[set[str]] = []
@@ -430,6 +473,8 @@ class _Rewriter(ast.NodeTransformer):
             node.func = self._call("writing", node, node.func)
             return node
         if not replacement:
+            if replacement is None and node.args and self._may_be_kept(node.func):
+                node.func = self._call("kept", node, node.func)
             return node
         if replacement == "type" and len(node.args) != 1:
             return node
@@ -443,6 +488,17 @@ class _Rewriter(ast.NodeTransformer):
         name = dotted(function)
         is_hidden = any(name.partition(".")[0] in hidden for hidden in self._hidden)
         return None if is_hidden else self._meanings.get(name)
+
+    # -- 8: functions that are kept
+
+    def _may_be_kept(self, function: ast.expr) -> bool:
+        """Whether what is called may be a function that is replaced."""
+        if isinstance(function, ast.Attribute):
+            return function.attr in self._kept.names
+        if not isinstance(function, ast.Name):
+            return self._kept.anywhere and isinstance(function, (ast.Subscript, ast.Call, ast.IfExp))
+        is_variable = any(function.id in hidden for hidden in self._hidden)
+        return function.id in self._kept.names or (self._kept.anywhere and is_variable)
 
     # -- 6: uniform loops
 

@@ -142,8 +142,13 @@ def uniform(
 
 def mapped(function: Any, *iterables: Any, **options: Any) -> Any:
     """`map(function, *iterables)`, which may be given a function of math or a builtin."""
+    return map(kept(function), *iterables, **options)
+
+
+def kept(function: Any) -> Any:
+    """What is called in place of a function that is not known by its name."""
     name = _REPLACED.get(id(function))
-    return map(function if name is None else getattr(HELPERS, name), *iterables, **options)
+    return function if name is None else getattr(HELPERS, name)
 
 
 # ---- the table ----------------------------------------------------------------------------------------------
@@ -171,7 +176,7 @@ def _helpers() -> dict[str, Any]:
     for function in (
         choose, both, either, is_none, is_some, same, different, negation, truth, sides, compared, element,
         assign_element, update_element, uniform, observes, contributed, contributing, class_of, store_attribute,
-        store_element,
+        store_element, kept,
     ):  # fmt: skip
         found[function.__name__] = function
     found.update({f"math_{name}": replacement_of(name) for name in vars(math)})

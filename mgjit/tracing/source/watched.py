@@ -73,7 +73,7 @@ _OF_IDENTITY = frozenset({"isinstance", "issubclass", "type", "id", "callable", 
 _OF_THE_FRAME = frozenset({"super", "locals", "vars", "dir", "eval", "exec", "globals"})
 #: Helpers that ask for no more, or that are given functions.
 _OF_IDENTITY_HERE = frozenset({"is_none", "is_some", "same", "different", "writing", "attempt", "called", "touched",
-                               "used", "entered", "taking", "observes"})  # fmt: skip
+                               "used", "entered", "taking", "observes", "kept"})  # fmt: skip
 #: Helpers that ask whether something is true, which objects are that say nothing else.
 _TESTS = frozenset({"truth", "negation", "both", "either", "choose", "sides", "compared", "element", "assign_element",
                     "update_element", "uniform"})  # fmt: skip

@@ -339,6 +339,8 @@ class Outside(NamedTuple):
         everywhere: whether functions may be called that no name leads to.
         identities: of objects that are foreign although others of their classes are not.
         in_texts: whether text that the code evaluates may use any of that.
+        builtins: names of variables and attributes that hold functions of math, or Python's own.
+        has_builtins_anywhere: whether containers hold such functions.
     """
 
     attributes: frozenset[str] = frozenset()
@@ -349,6 +351,8 @@ class Outside(NamedTuple):
     identities: frozenset[int] = frozenset()
     in_texts: bool = False
     watched: frozenset[str] = frozenset()
+    builtins: frozenset[str] = frozenset()
+    has_builtins_anywhere: bool = False
 
     @property
     def names(self) -> frozenset[str]:

@@ -7,6 +7,8 @@
 3. Objects that are foreign themselves: weak references to what nothing else keeps, which may be gone at any time, and
    streams in memory that existed before the step.
 4. Names of attributes that nothing known has: of what they are is not said anywhere, so that is looked at, too.
+5. Functions of math and Python's own that are kept, as in `self.activation = math.tanh`: rewritten code calls others
+   for them (source/semantics.py), and has to know under which names.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ _OF_STREAMS = frozenset(name for kind in (io.StringIO, io.BytesIO) for base in k
 #: Modules of containers that keep nothing.
 _WEAK = ("weakref", "_weakrefset")
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type)
+#: Modules of functions that rewritten code replaces.
+_COMPUTING = ("math", "builtins")
 
 
 class Met:
@@ -60,6 +64,8 @@ class Met:
         self.kinds: dict[type, Place] = {}
         self._usual: set[type] = set()  # classes of the user's, of whose objects there is nothing to be noted
         self._functions: set[str] = set()
+        self._builtins: set[str] = set()
+        self._has_builtins_anywhere = False
         self._names: set[str] = set()
         self._own: set[str] = set()  # of attributes in dicts of foreign objects
         self._everywhere = False
@@ -75,6 +81,8 @@ class Met:
         if isinstance(thing, _FUNCTIONS):
             if not is_allowed(thing):
                 self.note_function(place)
+            elif kind is BuiltinFunctionType and thing.__module__ in _COMPUTING:
+                self._note_builtin(place)
         elif is_foreign(kind):
             self._note_object(place, thing)
         elif isinstance(thing, (io.StringIO, io.BytesIO)):
@@ -97,13 +105,18 @@ class Met:
 
     def note_function(self, place: Place) -> None:
         """A function or class that is not allowed."""
-        has_name = isinstance(place, (Variable, Attribute, ClassAttribute)) or (
-            isinstance(place, Entry) and place.parent is None
-        )
-        if has_name and isinstance(place.name, str):
-            self._functions.add(place.name)
+        name = _name_of(place)
+        if name is not None:
+            self._functions.add(name)
         else:
             self._everywhere = True
+
+    def _note_builtin(self, place: Place) -> None:
+        name = _name_of(place)
+        if name is not None:
+            self._builtins.add(name)
+        else:
+            self._has_builtins_anywhere = True
 
     def _note_object(self, place: Place, thing: Any) -> None:
         kind = type(thing)
@@ -154,7 +167,17 @@ class Met:
             frozenset(self._identities),
             evaluates and bool(unknown or self._names or self._functions or self.kinds or self._everywhere),
             frozenset(own - leading - self._functions),
+            frozenset(self._builtins),
+            self._has_builtins_anywhere,
         )
+
+
+def _name_of(place: Place) -> str | None:
+    """The name of the variable or attribute that a place is."""
+    has_name = isinstance(place, (Variable, Attribute, ClassAttribute)) or (
+        isinstance(place, Entry) and place.parent is None
+    )
+    return place.name if has_name and isinstance(place.name, str) else None
 
 
 def names_of(survey: Survey, modules: Iterable[ModuleType]) -> Iterator[Iterable[str]]:

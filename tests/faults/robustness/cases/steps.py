@@ -15,16 +15,16 @@ STEPS = [
     Case(
         "mgjit.compile(lambda x: float(w * x))(1.0)",
         "TraceError",
-        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by its "
-        "name (math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside "
-        "of the step.",
+        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by a "
+        "name (f(x), or map(f, xs)), not by a partial or key=; write x.data for float(x) of a Value, and do the rest "
+        "outside of the step.",
     ),
     Case(
         "mgjit.compile(lambda x: complex(x))(1.0)",
         "TraceError",
-        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by its "
-        "name (math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside "
-        "of the step.",
+        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by a "
+        "name (f(x), or map(f, xs)), not by a partial or key=; write x.data for float(x) of a Value, and do the rest "
+        "outside of the step.",
         goes_on=True,
     ),
     Case(
@@ -58,9 +58,9 @@ STEPS = [
     Case(
         'mgjit.compile(lambda x: "%.2f" % x)(1.0)',
         "TraceError",
-        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by its "
-        "name (math.tanh(x), or map(math.tanh, xs)), write x.data for float(x) of a Value, and do the rest outside "
-        "of the step.",
+        "user.py:1: a number of the step is known only when the compiled step runs. Call a function of math by a "
+        "name (f(x), or map(f, xs)), not by a partial or key=; write x.data for float(x) of a Value, and do the rest "
+        "outside of the step.",
         goes_on=True,
     ),
     Case(
