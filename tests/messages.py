@@ -56,6 +56,7 @@ REASONS = {
     ". Call step.clear() to trace anew.": _MOVED,
     "shuffle() with its own random function": "before Python 3.11 only",
     "it asks for a number that depends on an infinity or nan": "the next call is traced again, and is told nothing",
+    "before the call,": "the next call finds what this one has left, and is traced again",
     "an operation on tensors with more than": _SIZE,
     "float32 does not hold all indices": _SIZE,
     "parameters were created more than 16 million Values apart": _SIZE,

@@ -68,9 +68,10 @@ def first_difference(
 
 
 def _are_identical(ours: Any, theirs: Any) -> bool:
-    if type(ours) is list:
-        return len(ours) == len(theirs) and all(map(operator.is_, ours, theirs))
-    return type(ours) in (bytes, tuple) and bool(ours == theirs)  # the contents of memory
+    if type(ours) in (list, tuple) and len(ours) == len(theirs) and all(map(operator.is_, ours, theirs)):
+        return True
+    is_memory = type(ours) is bytes or (type(ours) is tuple and {*map(type, ours)} <= {bytes})
+    return is_memory and bool(ours == theirs)
 
 
 def differences(

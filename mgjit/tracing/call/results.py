@@ -304,6 +304,8 @@ class Describer:
     """
 
     tells_tuples = False
+    #: How the elements of a tensor become a result.
+    numbers_of: Callable[[Tensor], ResultTree]
 
     def __init__(
         self,
@@ -319,6 +321,7 @@ class Describer:
         #: By identity: what is described, which is kept, and how; None while that is found out.
         self._met: dict[int, tuple[Any, ResultTree | None]] = {}
         self.shares = False
+        self.numbers_of = _outputs_of
 
     def describe(self, returned: Any) -> ResultTree:
         """The tree of a part of the result."""
@@ -344,7 +347,7 @@ class Describer:
         if type(returned) is Counted:
             returned = self._number_of(returned)
         if isinstance(returned, Tensor):
-            return _describe_tensor(returned, self._path_of)
+            return self._describe_tensor(returned)
         if is_traced(returned) and not isinstance(returned, (types.value, types.number)):
             leaked()
         if isinstance(returned, Value):
@@ -364,6 +367,20 @@ class Describer:
         ]
         parts = CompositeResult(list, list(map(self.describe, row)))
         return ChosenResult(rows, self._recorder.output(self._types.number_operand(index)), parts)
+
+    def _describe_tensor(self, returned: Tensor) -> ResultTree:
+        from .tensors import ViewResult
+
+        place = self._kept_at(returned)
+        numbers = self.numbers_of(returned)
+        path = self._path_of(returned)
+        if path is not None:
+            return GivenResult(path, numbers)
+        if place is not None:
+            return KeptResult(place, numbers)
+        if not isinstance(returned, recording().kind):
+            return KnownResult(returned, numbers)
+        return ViewResult(returned, numbers) if returned._memory.trace is None else numbers  # type: ignore[arg-type]
 
     def _describe_object(self, returned: Any) -> ResultTree:
         path, is_known = self._path_of(returned), self._is_known
@@ -397,6 +414,12 @@ class Describer:
             if is_new(returned, is_known):
                 raise PlainCall(f"the step makes the {type(returned).__name__} that it returns")
         return ConstantResult(returned)
+
+
+def _outputs_of(tensor: Tensor) -> ResultTree:
+    from .tensors import TensorResult
+
+    return TensorResult(recording().output(tensor), tensor.shape, tensor.dtype, tensor.size)
 
 
 def _describe_number(returned: Any, recorder: Recorder, types: TracedTypes) -> ResultTree:
@@ -436,19 +459,6 @@ def constants(tree: ResultTree) -> list[Any]:
         return [found for part in tree.parts for found in constants(part)]
     is_constant = isinstance(tree, ConstantResult) and isinstance(tree.returned, (int, float, str))
     return [tree.returned] if is_constant else []  # type: ignore[attr-defined]
-
-
-def _describe_tensor(returned: Tensor, path_of: Callable[[Any], GivenPath | None]) -> ResultTree:
-    from .tensors import TensorResult, ViewResult
-
-    index = recording().output(returned)
-    numbers = TensorResult(index, returned.shape, returned.dtype, returned.size)
-    path = path_of(returned)
-    if path is not None:
-        return GivenResult(path, numbers)
-    if not isinstance(returned, recording().kind):
-        return KnownResult(returned, numbers)
-    return ViewResult(returned, numbers) if returned._memory.trace is None else numbers
 
 
 def integer(number: float) -> float:

@@ -22,6 +22,7 @@ from ...tensor.dtypes import DType, bool_
 from ...tensor.memory import Memory
 from ...tensor.shapes import Shape, View, row_major
 from ...tensor.tensor import Tensor
+from ..surroundings.places import Place
 from .appended import AppendingResult
 from .inputs import EXACT_INTEGERS, BufferNode, root_of
 from .node import MakeNumber
@@ -122,6 +123,20 @@ class ViewResult(ObjectResult):
 
     def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
         return f"{name_of(tensor_of)}(*{name_of(self._parts)})"
+
+
+class SharedMemory(Place):
+    """A view, which is returned, of the memory of a tensor that the step leaves at a place."""
+
+    __slots__ = ()
+    holder: Place
+    name: View
+
+    def read(self) -> Any:
+        return tensor_of(self.holder.read()._memory, self.name)
+
+    def expression(self, name_of: Callable[[Any], str]) -> str:
+        return f"{name_of(tensor_of)}({self.holder.expression(name_of)}._memory, {name_of(self.name)})"
 
 
 def as_numbers(result: ResultTree) -> ResultTree:

@@ -7,15 +7,20 @@ new in each call.  Where each lies, and what it is made of, is found by a trace 
 2. `show` makes everything anew, in plain code where no part has two places, and puts it where it belongs.
 3. A list or array that the call was given is put there itself, if the call has told it.
 4. Where the next call reads what this one has left, such as `self.state = (h, c)`, it must be of the same form: its
-   floats are copied in, to where the new ones will be.
+   floats, and the elements of its tensors, are copied in, to where the new ones will be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from ...tensor.dtypes import DType
+from ...tensor.shapes import Shape, row_major
+from ...tensor.tensor import Tensor
 from ..call.given import GivenPath
 from ..call.results import CompositeResult, ConstantResult, GivenResult, ResultTree
 from ..surroundings.places import Contents, Place
@@ -41,7 +46,7 @@ class ToldResult(ResultTree):
         return f"({self._parts.expression(outputs, name_of, names)} if {told} is None else {told})"
 
 
-Take = Callable[[Any, "list[float]"], bool]
+Take = Callable[[Any, "array[float]"], bool]
 
 
 @dataclass
@@ -51,7 +56,7 @@ class Carried:
     Attributes:
         place: where they lie.
         offset, count: where the floats are in the State.
-        take: adds the floats of what lies there to a list, and returns whether it has the form that it had.
+        take: adds the floats of what lies there to an array, and returns whether it has the form that it had.
     """
 
     place: Place
@@ -59,33 +64,39 @@ class Carried:
     count: int
     take: Take
 
-    def numbers(self) -> list[float] | None:
-        """The floats that are there now; None if it has another form."""
-        found: list[float] = []
+    def numbers(self, code: str = "d") -> array[float] | None:
+        """The floats that are there now, of a type of arrays; None if it has another form."""
+        found: array[float] = array(code)
         return found if not self.place.is_empty() and self.take(self.place.read(), found) else None
 
 
-def taking(example: Any) -> Take:
-    """What takes floats out of lists, tuples and dicts of the form of one."""
+def taking(example: Any, written: Collection[int]) -> Take:
+    """What takes floats out of lists, tuples, dicts and tensors of the form of one.
+
+    Args:
+        written: the identities of memories that the step writes: those have other numbers when they are read.
+    """
     kind = type(example)
     if kind is float:
         return _take_float
+    if isinstance(example, Tensor):
+        return partial(_take_tensor, example.shape, example.dtype, written)
     if kind not in (list, tuple, dict):
         return lambda thing, found: type(thing) is kind and bool(thing == example)
     count = len(example)
     if kind is not dict and {*map(type, example)} == {float}:
 
-        def take_row(thing: Any, found: list[float]) -> bool:
+        def take_row(thing: Any, found: array[float]) -> bool:
             if type(thing) is not kind or len(thing) != count or {*map(type, thing)} != {float}:
                 return False
-            found += thing
+            found.extend(thing)
             return True
 
         return take_row
     keys = list(example) if kind is dict else None
-    inside = [taking(part) for part in (example.values() if kind is dict else example)]
+    inside = [taking(part, written) for part in (example.values() if kind is dict else example)]
 
-    def take(thing: Any, found: list[float]) -> bool:
+    def take(thing: Any, found: array[float]) -> bool:
         if type(thing) is not kind or len(thing) != count or (keys is not None and list(thing) != keys):
             return False
         return all(take(part, found) for take, part in zip(inside, thing.values() if keys is not None else thing))
@@ -93,9 +104,24 @@ def taking(example: Any) -> Take:
     return take
 
 
-def _take_float(thing: Any, found: list[float]) -> bool:
+def _take_float(thing: Any, found: array[float]) -> bool:
+    if type(thing) is not float:
+        return False
     found.append(thing)
-    return type(thing) is float
+    return True
+
+
+def _take_tensor(shape: Shape, dtype: DType, written: Collection[int], thing: Any, found: array[float]) -> bool:
+    if not isinstance(thing, Tensor) or thing.shape != shape or thing.dtype is not dtype:
+        return False
+    memory, view = thing._memory, thing._view
+    if memory.trace is not None or memory.is_leaf or id(memory) in written:
+        return False
+    if dtype.format == found.typecode and view.strides == row_major(shape):
+        found.frombytes(memoryview(memory.data)[view.offset : view.offset + thing.size].cast("B"))
+    else:
+        found.extend(thing.tolist_flat())
+    return True
 
 
 @dataclass
@@ -109,6 +135,7 @@ class Built:
         lengths: of lists that are filled anew, by place, when the step begins.
         given: where containers lie among the arguments that the step leaves somewhere.
         carried: what it reads of the call before.
+        written: the identities of memories of tensors that the step writes.
     """
 
     places: list[Place] = field(default_factory=list)
@@ -117,6 +144,7 @@ class Built:
     lengths: list[tuple[Contents, int]] = field(default_factory=list)
     given: list[GivenPath] = field(default_factory=list)
     carried: list[Carried] = field(default_factory=list)
+    written: set[int] = field(default_factory=set)
 
     def difference(self) -> str:
         """What is not as it was when the step was traced, in words; empty when all is."""

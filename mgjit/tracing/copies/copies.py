@@ -287,7 +287,7 @@ class Copies:
         for part, numbers in found:
             self.numbers[part.offset : part.offset + len(numbers)] = numbers
         for one in self.built.carried:
-            self.numbers[one.offset : one.offset + one.count] = array(code, one.numbers() or [])
+            self.numbers[one.offset : one.offset + one.count] = one.numbers(code) or array(code)
 
     def _numbers(self, part: Copied, code: str) -> array[float]:
         numbers = part.read()

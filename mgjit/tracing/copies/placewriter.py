@@ -338,10 +338,9 @@ class _Writer:
         for contents, length in built.lengths:
             self._fill.require(f"len({self.name_of(contents.holder)}) == {length}")
         for one in built.carried:
-            self._fill.lines.append("found = []")
+            self._fill.lines.append(f"found = {self.name_of(array)}({self._code!r})")
             self._fill.require(f"{self.name_of(one.take)}({self._fill.expression(one.place)}, found)")
-            numbers = f"{self.name_of(array)}({self._code!r}, found)"
-            self._fill.lines.append(f"{self._buffer}[{one.offset}:{one.offset + one.count}] = {numbers}")
+            self._fill.lines.append(f"{self._buffer}[{one.offset}:{one.offset + one.count}] = found")
         for place in built.places:
             if not isinstance(place, Contents):
                 self._fill.lines.append(self._fill.expression(place))

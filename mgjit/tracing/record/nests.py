@@ -289,18 +289,44 @@ class TensorRecording:
 
     def output(self, tensor: Tensor) -> int:
         """Make the elements of a tensor outputs of the kernel; returns the index of the first."""
-        from ...tensor.shapes import row_major
-
-        recorder, view = self._recorder, tensor._view
+        recorder = self._recorder
         first = recorder.outputs
         recorder.outputs += tensor.size
+        self.copy_out(tensor, ops.leaf(ops.OUTPUT, first))
+        return first
+
+    def copy_out(self, tensor: Tensor, leaf: int) -> None:
+        """Copy the elements of a tensor, in row-major order, to a leaf and those behind it."""
+        from ...tensor.shapes import row_major
+
+        view = tensor._view
         source = Place(self.leaf_of(tensor._memory) - view.offset, 0, view.strides)
         if tensor.size:
-            target = Place(ops.leaf(ops.OUTPUT, first), 0, row_major(view.shape))
+            target = Place(leaf, 0, row_major(view.shape))
             self._emit(NestRecord("result", _copy(), view.shape, (), (source,), target, False))
             if tensor.dtype.name == "int64":
                 self._note(target.leaf, True, False, "the result", _copy(), (), [self._elements_of(tensor._memory)])
-        return first
+
+    def copied_in(self, leaf: int, shape: tuple[int, ...], dtype: DType) -> Tensor:
+        """A tensor of the numbers that a leaf and those behind it have now."""
+        from ...tensor.apply import copy_into, fresh, tensor_of
+        from ...tensor.memory import Memory
+        from ...tensor.shapes import View, row_major
+
+        self._require(dtype)
+        made = fresh(shape, dtype)
+        source = Memory.traced(made.size, dtype, self, leaf)
+        copy_into(made._memory, made._view, tensor_of(source, View(0, shape, row_major(shape))), "asarray")
+        return made
+
+    def uses(self, memory: Memory) -> bool:
+        """Whether the step has used a memory from outside, or its gradients."""
+        return id(memory) in self._outside
+
+    def is_made(self, tensor: Tensor) -> bool:
+        """Whether the memory of a tensor is that of results of this trace."""
+        memory = tensor._memory
+        return memory.trace is self and ops.leaf_kind(memory.leaf) == ops.TENSOR and not memory.is_leaf
 
     def require_in_range(self, indices: Any, extent: int, start: int = 0, plain: int | None = None) -> None:
         """Require that whole numbers are in `range(start, extent)`, before anything is written.

@@ -8,21 +8,28 @@ is made by Python behind the kernel (copies/built.py), if nobody looks at what t
 3. Behind the step, what lies there is described in the form of a result, whose numbers are stored in the State.
 4. If what was there is read after all, the next trace puts containers of the same form there, with traced numbers in
    place of floats.  What the step leaves must have this form, too.
-5. Where any of this fails, the place is noted as one that is left alone, and the call is traced once more.
+5. A tensor is so many numbers as well, which operations on tensors copy into the State and out of it.  Where several
+   are left over one memory, this memory is stored, and each of them is a view of it.
+6. Where any of this fails, the place is noted as one that is left alone, and the call is traced once more.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from operator import is_
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
-from ...engine.leaks import PlainCall, is_traced, is_traced_number
+from ...engine.leaks import NewStructure, PlainCall, is_traced, is_traced_number
 from ...errors import MgjitError
+from ...memory.live import raw_attributes
+from ...tensor.apply import recording, tensor_of
+from ...tensor.shapes import View, row_major
+from ...tensor.tensor import Tensor
 from ..call.apart import fields_to_return, is_number_like, is_object, taken_apart
 from ..call.given import GivenPath
-from ..call.results import Describer
+from ..call.results import CompositeResult, Describer, ResultTree
+from ..call.tensors import SharedMemory, TensorResult
 from ..copies.built import Built, Carried, taking
 from ..record.counters import Counted
 from ..record.recorder import Recorder
@@ -34,12 +41,10 @@ from ..surroundings.places import Attribute, Contents, Element, Entry, Part, Pla
 from ..surroundings.shapes import MISSING, attributes
 from ..surroundings.survey import Survey
 from .knowledge import Again, Knowledge
+from .standing import ATOMS, DEPTH, Standing, is_of_form
 
-_ATOMS = frozenset({float, int, bool, str, bytes, complex, type(None)})
 #: What is not read as containers of floats.
 _ALONE = (float, int, bool, str, bytes, complex, type(None))
-#: So many levels of containers are looked into.
-_DEPTH = 20
 
 
 class Building:
@@ -57,6 +62,9 @@ class Building:
         self._instead: list[Any] = []  # what lies there during the trace
         self._standing: dict[int, Standing] = {}  # by the identity of a container
         self._parts: dict[int, Place] | None = None
+        self._uses: Counter[int] = Counter()  # how many tensors are built over a memory, by its identity
+        self._wholes: dict[int, CompositeResult] = {}  # what becomes of memories with several
+        self._tensors: dict[int, tuple[Place, Tensor]] = {}  # that are built, by the identity of their memory
         self.built = Built()
         #: Elements of the State, and the operands that they become.
         self.stores: list[tuple[int, int]] = []
@@ -90,12 +98,12 @@ class Building:
     def _stand(self, place: Place, before: Any, types: TracedTypes) -> Any:
         """Put containers of traced numbers there; returns them."""
         leaf, offset = self._free
-        standing = Standing(place, before, types, leaf, self._knows)
+        standing = Standing(place, before, types, leaf, self._knows, place.key in self._knowledge.linked)
         if standing.thing is None:
             self._leave(place.key)
         place.write(standing.thing)
         self._standing.update(dict.fromkeys(standing.identities, standing))
-        self.built.carried.append(Carried(place, offset, standing.count, taking(before)))
+        self.built.carried.append(Carried(place, offset, standing.count, taking(before, self.built.written)))
         self._free = leaf - standing.count, offset + standing.count
         return standing.thing
 
@@ -106,6 +114,8 @@ class Building:
 
     def _read(self, place: Place, before: Any) -> NoReturn:
         """What was there is used."""
+        if before is None:
+            raise NewStructure(f"{place.describe()} is None before the call, and what the step has built after it")
         if isinstance(place, Contents) or isinstance(before, _ALONE):
             self._leave(place.key)
         self._knowledge.carried.add(place.key)
@@ -134,8 +144,13 @@ class Building:
             Again: something cannot be built, or needs more room.
         """
         sink = _Sink(recorder)
-        describe = Describer(sink, types, self._knows, number_of, path_of, kept_at)  # type: ignore[arg-type]
+
+        def place_of(thing: Any) -> Place | None:
+            return None if isinstance(thing, Tensor) else kept_at(thing)
+
+        describe = Describer(sink, types, self._knows, number_of, path_of, place_of)  # type: ignore[arg-type]
         describe.tells_tuples = True
+        describe.numbers_of = functools.partial(self._numbers_of, sink)
         self._parts = {}
         carried = {one.place.key: one for one in self.built.carried}
         entries = sorted(zip(self._before, self._instead), key=lambda entry: entry[0][0].key not in carried)
@@ -143,6 +158,8 @@ class Building:
             if standing.has_changed():
                 self._leave(standing.place.key)
         first = self._free
+        for place, _ in self._before:
+            self._uses.update(id(x._memory) for x in (() if place.is_empty() else _tensors_in(place.read())))
         for (place, before), instead in entries:
             content = MISSING if place.is_empty() else place.read()
             if content is instead or (isinstance(place, Contents) and _is_untouched(content, before, instead)):
@@ -151,8 +168,17 @@ class Building:
             if content is MISSING or numbers_in(content, self._knows) is None:
                 self._leave(place.key)
             one = carried.get(place.key)
-            if one is not None and not _is_of_form(content, before):
+            if one is not None and not is_of_form(content, before):
+                if isinstance(before, Tensor) and isinstance(content, Tensor):
+                    forms = (f"of shape {x.shape} and type {x.dtype}" for x in (before, content))
+                    raise NewStructure(f"{place.describe()} is a tensor {' before the call, '.join(forms)} after it")
                 self._leave(place.key)
+            tensors = list(_tensors_in(content))
+            if not all(recording().is_made(tensor) or path_of(tensor) is not None for tensor in tensors):
+                self._leave(place.key)
+            if one is not None and place.key not in self._knowledge.linked and any(x.requires_grad for x in tensors):
+                self._knowledge.linked.add(place.key)
+                raise Again
             leaf, offset = first if one is None else (self._leaf_of(one), one.offset)
             sink.begin(leaf, offset)
             try:
@@ -164,18 +190,17 @@ class Building:
             elif sink.count != one.count:
                 self._leave(place.key)
             self._note_parts(place, (), content)
-        self.built.is_shared = describe.shares
+        self.built.is_shared |= describe.shares
         self.stores = sink.stores
         self._require_room(first[1] - self._free[1] + sum(one.count for one in self.built.carried))
 
     def _leaf_of(self, one: Carried) -> int:
         return self._free[0] + self._free[1] - one.offset
 
-    def _refuse_standing(self, content: Any, depth: int = _DEPTH) -> None:
+    def _refuse_standing(self, content: Any, depth: int = DEPTH) -> None:
         """Where something of the call before gets another place, it would have to be the same object."""
-        if id(content) in self._standing:
-            self._leave(self._standing[id(content)].place.key)
-        found = None if is_traced(content) or type(content) in _ATOMS or not depth else taken_apart(content)
+        self.refuse_identity(content)
+        found = None if is_traced(content) or type(content) in ATOMS or not depth else taken_apart(content)
         for part in () if found is None else found[1]:
             self._refuse_standing(part, depth - 1)
 
@@ -185,8 +210,21 @@ class Building:
         Raises:
             Again: it is one that stands for another.
         """
-        if id(thing) in self._standing:
-            self._leave(self._standing[id(thing)].place.key)
+        for each in (thing, thing._memory) if isinstance(thing, Tensor) else (thing,):
+            if id(each) in self._standing:
+                self._leave(self._standing[id(each)].place.key)
+
+    def _numbers_of(self, sink: _Sink, tensor: Tensor) -> ResultTree:
+        """How the elements of a tensor are made: with its whole memory, if that has others as well."""
+        memory = tensor._memory
+        if self._uses[id(memory)] == 1:
+            return TensorResult(sink.output_tensor(tensor), tensor.shape, tensor.dtype, tensor.size)
+        if id(memory) not in self._wholes:
+            whole = tensor_of(memory, View(0, (memory.size,), (1,)))
+            numbers = TensorResult(sink.output_tensor(whole), whole.shape, whole.dtype, whole.size)
+            self._wholes[id(memory)] = CompositeResult(_only, [numbers])
+            self._wholes[id(memory)].is_shared = self.built.is_shared = True
+        return CompositeResult(functools.partial(_part_of, tensor._view), [self._wholes[id(memory)]])
 
     def _leave(self, key: Any) -> NoReturn:
         """Leave a place alone from now on."""
@@ -209,7 +247,7 @@ class Building:
 
     def forget(self) -> None:
         """Let go of the traced numbers."""
-        self._standing = {}
+        self._standing, self._tensors, self._wholes = {}, {}, {}
 
     def place_of(self, thing: Any) -> Place | None:
         """Where a container that the step has built will lie; None for others.
@@ -218,13 +256,24 @@ class Building:
             Again: it stands for one of the call before.
         """
         self.refuse_identity(thing)
-        return (self._parts or {}).get(id(thing))
+        found = (self._parts or {}).get(id(thing))
+        if found is not None or not isinstance(thing, Tensor) or id(thing._memory) not in self._tensors:
+            return found
+        place, tensor = self._tensors[id(thing._memory)]
+        is_whole = tensor._view == View(0, tensor.shape, row_major(tensor.shape)) and tensor._memory.size == tensor.size
+        if not is_whole and id(thing._memory) not in self._wholes:
+            self._leave((place.holder if isinstance(place, Part) else place).key)
+        return SharedMemory(place, thing._view)
 
     def _note_parts(self, place: Place, steps: tuple[tuple[bool, Any], ...], content: Any) -> None:
         parts = self._parts
         assert parts is not None
         if isinstance(content, (list, dict, tuple)) or is_object(content):
             parts.setdefault(id(content), Part(place, steps) if steps else place)
+        if isinstance(content, Tensor):
+            parts[id(content)] = found = Part(place, steps) if steps else place
+            self._tensors[id(content._memory)] = found, content
+            return
         if type(content) is dict:
             inside: Iterable[tuple[bool, Any, Any]] = ((False, name, part) for name, part in content.items())
         elif isinstance(content, (list, tuple)):
@@ -234,73 +283,8 @@ class Building:
         else:
             return
         for is_attribute, name, part in inside:
-            if not is_traced(part) and type(part) not in _ATOMS:
+            if isinstance(part, Tensor) or not (is_traced(part) or type(part) in ATOMS):
                 self._note_parts(place, (*steps, (is_attribute, name)), part)
-
-
-class Standing:
-    """Containers of traced numbers in place of those of floats.
-
-    Args:
-        place: where they lie.
-        before: the containers.
-        leaf: of the first number.
-        knows: whether an object is reached in another way: what changes it there would not be seen.
-
-    Attributes:
-        thing: what stands there; None if that cannot be.
-        identities: of the containers. count: how many numbers there are.
-    """
-
-    def __init__(
-        self, place: Place, before: Any, types: TracedTypes, leaf: int, knows: Callable[[Any], bool]
-    ) -> None:
-        self.place, self.count = place, 0
-        self._types, self._leaf, self._knows = types, leaf, knows
-        self._met: set[int] = set()
-        self._held: list[tuple[Any, list[Any]]] = []
-        self._fits = type(before) in (list, tuple, dict)
-        self.thing = self._of(before, _DEPTH) if self._fits else None
-        self.thing = self.thing if self._fits else None
-        self.identities = [id(container) for container, _ in self._held]
-
-    def _of(self, before: Any, depth: int) -> Any:
-        kind = type(before)
-        if kind is float:
-            self.count += 1
-            return self._types.number_at(self._leaf - self.count + 1, False)
-        if kind in _ATOMS:
-            return before
-        if kind not in (list, tuple, dict) or id(before) in self._met or self._knows(before) or not depth:
-            self._fits = False
-            return None
-        self._met.add(id(before))
-        parts = [self._of(part, depth - 1) for part in (before.values() if kind is dict else before)]
-        made = dict(zip(before, parts)) if kind is dict else kind(parts)
-        self._held.append((made, parts if kind is dict else list(parts)))
-        return made
-
-    def has_changed(self) -> bool:
-        """Whether the step has changed them."""
-        return any(
-            len(container) != len(parts)
-            or not all(map(is_, container.values() if type(container) is dict else container, parts))
-            for container, parts in self._held
-        )
-
-
-def _is_of_form(content: Any, before: Any) -> bool:
-    """Whether something has containers of the same form, and traced floats where there are floats."""
-    kind = type(before)
-    if kind is float:
-        return is_traced_number(content) and isinstance(content, float) and not hasattr(type(content), "_kind")
-    if kind in _ATOMS:
-        return type(content) is kind and bool(content == before)
-    if kind is not type(content) or len(content) != len(before):
-        return False
-    if kind is dict:
-        return list(content) == list(before) and all(map(_is_of_form, content.values(), before.values()))
-    return all(map(_is_of_form, content, before))
 
 
 class _Sink:
@@ -325,6 +309,12 @@ class _Sink:
         self.stores.append((self._leaf - self.count, operand))
         self.count += 1
         return self._offset + self.count - 1
+
+    def output_tensor(self, tensor: Tensor) -> int:
+        """The elements of a tensor, which are stored at once; returns the place of the first."""
+        recording().copy_out(tensor, self._leaf - self.count)
+        self.count += tensor.size
+        return self._offset + self.count - tensor.size
 
 
 def _is_untouched(content: list[Any], before: list[Any], unread: Any) -> bool:
@@ -356,6 +346,8 @@ def learn_of(place: Place, content: Any, knowledge: Knowledge, survey: Survey) -
     if count is None or not notices_identity(survey.functions):
         return False
     knowledge.built.add(place.key)
+    if isinstance(place, Attribute):
+        knowledge.holders.append(raw_attributes(place.holder))
     knowledge.room += count or 1
     return True
 
@@ -374,14 +366,16 @@ def _place_of(change: Change) -> Place | None:
     return Entry(change.holder, place.name, "", place) if type(change.holder) is list else place
 
 
-def numbers_in(thing: Any, knows: Callable[[Any], bool], depth: int = _DEPTH) -> int | None:
+def numbers_in(thing: Any, knows: Callable[[Any], bool], depth: int = DEPTH) -> int | None:
     """How many numbers there are in something that a step has built; None if that cannot be made again."""
-    if type(thing) in _ATOMS:
+    if type(thing) in ATOMS:
         return 0
     if type(thing) is Counted:
         return 1
     if is_traced_number(thing):
         return 1 + hasattr(type(thing), "_kind")
+    if isinstance(thing, Tensor):
+        return int(thing.size) if isinstance(thing, recording().kind) and thing._memory.trace is not None else None
     if depth == 0 or isinstance(thing, Unread):
         return None
     if knows(thing):
@@ -397,3 +391,22 @@ def numbers_in(thing: Any, knows: Callable[[Any], bool], depth: int = _DEPTH) ->
         return None
     counts = [numbers_in(part, knows, depth - 1) for part in parts]
     return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+
+def _only(parts: list[Any]) -> Any:
+    return parts[0]
+
+
+def _part_of(view: View, parts: list[Tensor]) -> Tensor:
+    return tensor_of(parts[0]._memory, view)
+
+
+def _tensors_in(thing: Any, depth: int = DEPTH) -> Iterator[Tensor]:
+    """The tensors in something that a step has built."""
+    if isinstance(thing, Tensor):
+        yield thing
+    elif depth and not is_traced(thing) and type(thing) not in ATOMS:
+        found = None if is_number_like(thing) else taken_apart(thing)
+        parts = found[1] if found is not None else list(attributes(thing).values()) if is_object(thing) else []
+        for part in parts:
+            yield from _tensors_in(part, depth - 1)

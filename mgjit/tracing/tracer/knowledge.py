@@ -42,6 +42,8 @@ class Knowledge:
         every_float: whether floats that the step only reads are memory, too: the weights of a frozen step.
         built: keys of the places where the step leaves what it has built (tracer/building.py).
         carried: of those that are read as well, in the form that the call before has left.
+        linked: of those where tensors with a graph are left.
+        holders: dicts of the objects with such places: as long as one is kept, Python makes no other for its object.
         unbuilt: of those where that cannot be built again, or is read in the next call.
         room: for so many numbers of these.
     """
@@ -66,6 +68,8 @@ class Knowledge:
     every_float: bool = False
     built: set[Any] = field(default_factory=set)
     carried: set[Any] = field(default_factory=set)
+    linked: set[Any] = field(default_factory=set)
+    holders: list[Any] = field(default_factory=list)
     unbuilt: set[Any] = field(default_factory=set)
     room: int = 0
 

@@ -273,9 +273,9 @@ class Settling:
             return NewStructure(reason, self.entered.live())
         if isinstance(content, Tensor):
             return LeakError(
-                f"{self.location}: the step leaves a tensor in {place.describe()}, and tensors of a step live only "
-                "while it runs. Assign to the elements of a tensor that is there: `x[...] = y` in place of `x = y`, "
-                "inside of `with mgjit.no_grad():`; or return the tensor."
+                f"{self.location}: the step leaves a tensor in {place.describe()} that a compiled call cannot make "
+                "anew: a part of one from outside, or one of the call before. Keep x.copy(); or assign to the elements "
+                "of a tensor that is there: `x[...] = y`, inside of `with mgjit.no_grad():`."
             )
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(

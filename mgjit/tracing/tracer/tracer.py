@@ -297,6 +297,7 @@ def trace_call(
     known = frozenset() if heap is None else heap.objects
     trace = recorder.finish()
     assigned = assigned_memories(trace)
+    memory.built.written.update(assigned)
     return TracedCall(
         trace, result, memory, drawing.plan, writes, limits[-1], objects, known, effects, assigned,
         recorder.has_numpys, recorder.kept_tensors, _both_ways(recorder), *(path[-1] if path else ((), -1)),

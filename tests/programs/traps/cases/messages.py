@@ -461,20 +461,20 @@ for x in (1.0, 0.5, 3.0): check(step(x), m.a)
         "M.a becomes another list after the step has changed the old one",
     ),
     Trap(
-        "a tensor that is left in an attribute",
+        "a part of a tensor that is left in an attribute",
         """\
 class M:
     def __init__(self): self.last = None
 m = M(); t = mgjit.tensor.tensor([1.0, 2.0])
 @mgjit.compile
 def step(x):
-    m.last = t * x
-    return float(m.last.sum().item())
+    m.last = t[1:]
+    return float((t * x).sum().item())
 for x in (1.0, 0.5, 3.0): check(step(x), m.last.tolist())
 """,
         "LeakError",
-        "the step leaves a tensor in M.last, and tensors of a step live only while it runs. Assign to "
-        "the elements of a tensor that is there: `x[...] = y` in place of `x = y`, inside of ...",
+        "the step leaves a tensor in M.last that a compiled call cannot make anew: a part of one from "
+        "outside, or one of the call before. Keep x.copy(); or assign to the elements of a tensor ...",
     ),
     Trap(
         "a length that the step changes",
