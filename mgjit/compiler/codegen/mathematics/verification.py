@@ -81,6 +81,8 @@ def begin(compiler: Compiler, optimisation: str, functions: Sequence[str], store
 
     unknown = [name for name in candidates(compiler, functions) if not _is_known(compiler, optimisation, name)]
     if unknown:
+        from . import checker  # noqa: F401 - the child of a fork would wait for ever for what a thread was importing
+
         with contextlib.suppress(RuntimeError):  # no more threads
             OwnThread(compare, name="comparison", is_waited_for=True)
 
@@ -151,7 +153,7 @@ def _stored(entry: Entry | None) -> bool | None:
 def _compared(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
     from .checker import BLOCKS, checker
 
-    source = checker(function)
+    source = checker.checker(function)
     try:
         built = build.compile_shared(compiler, source, optimisation=optimisation)
         report = _run(built.binary)
