@@ -153,7 +153,7 @@ def _stored(entry: Entry | None) -> bool | None:
 def _compared(compiler: Compiler, optimisation: str, function: str, store: Store, parts: Mapping[str, str]) -> bool:
     from .checker import BLOCKS, checker
 
-    source = checker.checker(function)
+    source = checker(function)
     try:
         built = build.compile_shared(compiler, source, optimisation=optimisation)
         report = _run(built.binary)
