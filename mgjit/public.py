@@ -11,7 +11,17 @@ from .engine.state import State, state, zeros
 from .engine.value import Value
 from .step.decorator import compile
 from .step.step import CompiledStep
-from .tensor import Tensor, enable_grad, grad, jacobian, manual_seed, no_grad, value_and_grad
+from .tensor import (
+    Tensor,
+    custom_gradient,
+    enable_grad,
+    grad,
+    jacobian,
+    manual_seed,
+    no_grad,
+    value_and_grad,
+    vmap,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +54,7 @@ __all__ = [
     "Value",
     "__version__",
     "compile",
+    "custom_gradient",
     "data",
     "dot",
     "each",
@@ -75,6 +86,7 @@ __all__ = [
     "tanh",
     "tensor",
     "value_and_grad",
+    "vmap",
     "where",
     "zeros",
 ]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from . import creation, elementwise, joining, ordering, products, pytorch, reductions, scans, scattering
 from . import transforms as func
 from .creation import Generator
+from .custom import custom_gradient
 from .devices import cuda, device
 from .dtypes import DType, bool_, float32, float64, get_default_dtype, int64, set_default_dtype
 from .modes import enable_grad, no_grad
 from .spellings import CallableModule, each_spelled, missing, spelled
 from .tensor import Tensor, add_methods
-from .transforms import grad, jacobian, value_and_grad
+from .transforms import grad, jacobian, value_and_grad, vmap
 
 # ---- functions ------------------------------------------------------------------------------------------------------
 
@@ -144,16 +145,16 @@ globals()["tensor"] = sys.modules[__name__]  # `mgjit.tensor.tensor([1.0, 2.0])`
 __all__ = [
     "DType", "Generator", "Tensor", "abs", "acos", "add", "all", "allclose", "amax", "amin", "any", "arange", "argmax",
     "argmin", "argsort", "asarray", "asin", "astype", "atan", "bernoulli", "bool_", "cat", "ceil", "chunk", "clip",
-    "concat", "cos", "cosh", "cuda", "cumprod", "cumsum", "device", "diagonal", "div", "einsum", "empty", "empty_like",
-    "enable_grad", "eq", "equal", "erf", "exp", "expm1", "eye", "float32", "float64", "floor", "floor_divide", "fmod",
-    "from_numpy", "full", "full_like", "func", "gather", "ge", "gelu", "get_default_dtype", "grad", "gt", "index_add",
-    "index_select", "inference_mode", "int64", "isfinite", "isinf", "isnan", "jacobian", "le", "leaky_relu", "linspace",
-    "log", "log1p", "log2", "log10", "log_softmax", "logical_and", "logical_not", "logical_or", "logsumexp", "lt",
-    "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "mul", "multinomial", "ne",
-    "neg", "no_grad", "norm", "normal", "one_hot", "ones", "ones_like", "outer", "pad", "power", "prod", "rand",
-    "rand_like", "randint", "randn", "randn_like", "randperm", "reciprocal", "relu", "remainder", "repeat",
-    "repeat_interleave", "roll", "round", "rsqrt", "scatter", "scatter_add", "set_default_dtype", "sigmoid", "sign",
-    "silu", "sin", "sinh", "softmax", "softplus", "sort", "split", "sqrt", "square", "stack", "std", "sub", "sum",
-    "take", "take_along_axis", "tan", "tanh", "tensordot", "topk", "tril", "triu", "trunc", "uniform", "value_and_grad",
-    "var", "vecdot", "where", "zeros", "zeros_like",
+    "concat", "cos", "cosh", "cuda", "cumprod", "cumsum", "custom_gradient", "device", "diagonal", "div", "einsum",
+    "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "exp", "expm1", "eye", "float32", "float64", "floor",
+    "floor_divide", "fmod", "from_numpy", "full", "full_like", "func", "gather", "ge", "gelu", "get_default_dtype",
+    "grad", "gt", "index_add", "index_select", "inference_mode", "int64", "isfinite", "isinf", "isnan", "jacobian",
+    "le", "leaky_relu", "linspace", "log", "log1p", "log2", "log10", "log_softmax", "logical_and", "logical_not",
+    "logical_or", "logsumexp", "lt", "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum",
+    "mul", "multinomial", "ne", "neg", "no_grad", "norm", "normal", "one_hot", "ones", "ones_like", "outer", "pad",
+    "power", "prod", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "reciprocal", "relu",
+    "remainder", "repeat", "repeat_interleave", "roll", "round", "rsqrt", "scatter", "scatter_add", "set_default_dtype",
+    "sigmoid", "sign", "silu", "sin", "sinh", "softmax", "softplus", "sort", "split", "sqrt", "square", "stack", "std",
+    "sub", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "topk", "tril", "triu", "trunc", "uniform",
+    "value_and_grad", "var", "vecdot", "vmap", "where", "zeros", "zeros_like",
 ]  # fmt: skip

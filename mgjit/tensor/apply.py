@@ -212,7 +212,9 @@ def add_into(x: Tensor, name: str, body: Body, operand: Any) -> None:
     from .tensor import Tensor
 
     for nest in x._memory.made_by or ():
-        if not nest.body.is_sum and (nest.body.initial or nest.body.steps[-1].operation in _NEEDED):
+        if nest.is_custom or nest.body.is_sum:
+            continue
+        if nest.body.initial or nest.body.steps[-1].operation in _NEEDED:
             raise GradientError(
                 f"{user_location()}: {name} to the result of {nest.name} in place, which its derivative needs. Write "
                 "x = x + y in place of x += y."

@@ -3,6 +3,8 @@
 1. Collect the nests that the root depends on, through memory to which gradients flow.
 2. The adjoint of everything computed begins with 0.0, that of the root with 1.0; gradients of leaves go on adding up.
 3. Run the nests backwards in reverse order of creation (eager.py).
+4. If there are functions among them with derivatives of their own (custom.py), the gradients are made by operations on
+   tensors instead (gradients.py), and added up.
 
 A compiled step has the same order: it records one BACKWARD, and its Program is read backwards
 (simplify/differentiate.py).
@@ -18,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import GradientError, ShapeError, user_location
 from . import eager
-from .apply import recording
+from .apply import recording, tensor_of
 from .memory import Memory, zeros
 from .nests import Nest
+from .shapes import View
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -56,7 +59,9 @@ def backward(root: Tensor, gradient: Any = None, retain_graph: bool = False, cre
     if memory.is_leaf or (taking is not None and taking.is_wide(memory)):
         root, memory = (copied := root.copy()), copied._memory
     nests = reached(memory)
-    if taking is not None:
+    if any(nest.is_custom for nest in nests):
+        _add_gradients(root, nests)
+    elif taking is not None:
         taking.backward(memory.leaf - root._view.offset)
     else:
         _run(root, nests)
@@ -142,7 +147,22 @@ def reached(root: Memory, ends: Iterable[Memory] = ()) -> list[Nest]:
 
 
 def _needs_operands(nest: Nest) -> bool:
-    return any(step.operation not in _LINEAR for step in nest.body.steps)
+    return nest.is_custom or any(step.operation not in _LINEAR for step in nest.body.steps)
+
+
+def _add_gradients(root: Tensor, nests: list[Nest]) -> None:
+    """Add gradients that operations on tensors make to those of all leaves."""
+    from .gradients import gradients
+    from .modes import no_grad
+
+    read = (one.memory for nest in nests for one in nest.operands if one.flows)
+    leaves = list({id(memory): memory for memory in read if memory is not None and memory.is_leaf}.values())
+    whole = [View(0, (memory.size,), (1,)) for memory in leaves]
+    with no_grad():
+        found = gradients(root, nests, [tensor_of(memory, view) for memory, view in zip(leaves, whole)])
+        for memory, view, gradient in zip(leaves, whole, found):
+            total = tensor_of(memory.gradient(), view)
+            total[...] = total + gradient
 
 
 def _run(root: Tensor, nests: list[Nest]) -> None:
@@ -159,5 +179,10 @@ def _run(root: Tensor, nests: list[Nest]) -> None:
 
 def __getattr__(name: str) -> Any:
     from .spellings import missing
+
+    if name == "Function":
+        from .custom import Function  # which needs tensors
+
+        return Function
 
     raise missing(__name__, globals(), name)

@@ -13,7 +13,7 @@ that the differentiated number depends on.  Derivatives of derivatives are gradi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import GradientError, user_location
 from ..ir.bodies import COPY, REDUCTIONS, Body, define
@@ -91,13 +91,18 @@ class _Pass:
         target = nest.target.memory
         assert target is not None
         for number, operand in enumerate(nest.operands):
-            if operand.memory is target and operand.flows:
+            if operand.memory is target and operand.flows and not nest.is_custom:
                 self._readers.setdefault(id(target), []).append((nest, number))
-        if self._adjoint(target) is None:
+        adjoint = self._adjoint(target)
+        if adjoint is None:
             return
+        if nest.is_custom:
+            node: Any = nest
+            node.differentiate(tensor_of(adjoint, node.made._view))
         for number, operand in enumerate(nest.operands):
             if operand.flows and id(operand.memory) in self._leading and operand.memory is not target:
-                _require_last(nest, number)
+                if not nest.is_custom:
+                    _require_last(nest, number)
                 self._readers.setdefault(id(operand.memory), []).append((nest, number))
 
     def gradient(self, leaf: Tensor) -> Tensor:
@@ -147,6 +152,15 @@ class _Pass:
 
     def _terms(self, nest: Nest, number: int) -> list[_Term]:
         """What a nest adds to the adjoint of an operand: one term, or none."""
+        if nest.is_custom:
+            node: Any = nest
+            gradient = node.gradients[number]
+            if gradient is None or 0 in gradient.shape:
+                return []
+            flows = gradients_are_on() and gradient.requires_grad
+            operand = Access(gradient._memory, gradient._view.offset, gradient.strides, flows)
+            target = nest.operands[number]._replace(memory=None, flows=False)
+            return [_Term(f"{nest.name} backward", COPY, gradient.shape, (operand,), target)]
         loops, inner = (*nest.outer, *nest.inner), nest.inner
         if 0 in loops:
             return []

@@ -20,7 +20,8 @@ from ..engine.precision import FLOAT32, FLOAT64, Precision
 from ..ir.bodies import Body
 from .memory import Memory
 
-_sequence = itertools.count().__next__
+#: The numbers of operations, in order of creation.
+next_in_sequence = itertools.count().__next__
 
 
 class Chosen(NamedTuple):
@@ -81,6 +82,9 @@ class Nest:
         "versions",
     )
 
+    #: Whether it is a function with a derivative of its own, in place of a nest (custom.py).
+    is_custom = False
+
     def __init__(
         self, name: str, body: Body, outer: tuple[int, ...], inner: tuple[int, ...],
         operands: tuple[Access, ...], target: Access, adds: bool = False,
@@ -91,7 +95,7 @@ class Nest:
         memories = [one.memory for one in (*operands, target) if one.memory is not None]
         self.precision: Precision = FLOAT32 if any(m.dtype.precision is FLOAT32 for m in memories) else FLOAT64
         self.flows = any(operand.flows for operand in operands)
-        self.sequence = _sequence()
+        self.sequence = next_in_sequence()
         self.versions = [one.memory.version if one.memory is not None else 0 for one in operands]
 
     def is_empty(self) -> bool:

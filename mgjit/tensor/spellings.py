@@ -174,7 +174,6 @@ SPELLINGS = {
     "Transformer": "nn.TransformerEncoderLayer",
     "register_full_backward_hook": "p.grad after backward()",
     "LBFGS": "mgjit.optim.Adam",
-    "Function": "the function itself, of operations on tensors: its derivative follows from theirs",
 }
 
 

@@ -1,6 +1,6 @@
-"""Functions that differentiate functions: `grad`, `value_and_grad`, `jacobian`.
+"""Functions that differentiate functions, `grad`, `value_and_grad`, `jacobian`, or repeat them, `vmap`.
 
-They leave no gradients behind: not in the arguments, and not in what the function captures.
+The former leave no gradients behind: not in the arguments, and not in what the function captures.
 
 1. What is differentiated by is copied.  Where gradients flow to the original, they flow through the copy: then this is
    a derivative inside of another one.
@@ -12,10 +12,10 @@ They leave no gradients behind: not in the arguments, and not in what the functi
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import ArgumentError, GradientError, user_location
+from ..errors import ArgumentError, GradientError, ShapeError, described, user_location
 from .apply import fresh
 from .autograd import backward, reached
 from .joining import stack
@@ -107,25 +107,56 @@ def jacobian(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -
 def vmap(function: Callable[..., Any], in_dims: Any = 0, out_dims: int = 0) -> Callable[..., Any]:
     """A function of tensors with one more axis, along which `function` is called for each place.
 
+    The numbers are those of these calls, one after the other.
+
     Args:
         function: returns a tensor or a tuple of them.
         in_dims: which axis of each argument that is, or None for those that each call gets whole.
         out_dims: which axis of the results.
+
+    Examples:
+        >>> weights = mgjit.tensor.asarray([1.0, 2.0])
+        >>> slopes = mgjit.vmap(mgjit.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))
+        >>> slopes(weights, mgjit.tensor.asarray([[1.0, 0.0], [0.0, 1.0]])).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
     """
 
     @functools.wraps(function)
     def found(*arguments: Any, **named: Any) -> Any:
         axes = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(arguments)
-        moved = [x if axis is None else x.moveaxis(axis, 0) for x, axis in zip(arguments, axes)]
-        count = next((len(x) for x, axis in zip(moved, axes) if axis is not None), 0)
+        moved, count = _moved_to_the_front(arguments, axes)
         results = [
             function(*(x if axis is None else x[k] for x, axis in zip(moved, axes)), **named) for k in range(count)
         ]
-        if results and isinstance(results[0], tuple):
+        first = results[0]
+        if not all(isinstance(part, Tensor) for part in (first if isinstance(first, tuple) else (first,))):
+            raise ArgumentError(
+                f"{user_location()}: vmap of a function that returns the {described(first)}: a tensor or a tuple of "
+                "tensors is needed."
+            )
+        if isinstance(first, tuple):
             return tuple(stack(list(parts), out_dims) for parts in zip(*results))
         return stack(results, out_dims)
 
     return found
+
+
+def _moved_to_the_front(arguments: Sequence[Any], axes: Sequence[Any]) -> tuple[list[Any], int]:
+    """The arguments of vmap, with the axis that calls go along as the first one; and how many calls there are."""
+    if len(axes) != len(arguments):
+        raise ArgumentError(f"{user_location()}: vmap with {len(axes)} in_dims and {len(arguments)} arguments.")
+    for number, (x, axis) in enumerate(zip(arguments, axes)):
+        if axis is not None and not (isinstance(x, Tensor) and x.ndim and type(axis) is int):
+            raise ArgumentError(
+                f"{user_location()}: vmap along axis {axis!r} of argument {number}, the {described(x)}: give "
+                "in_dims=None for what each call gets whole, and the number of an axis for tensors."
+            )
+    moved = [x if axis is None else x.moveaxis(axis, 0) for x, axis in zip(arguments, axes)]
+    counts = {len(x) for x, axis in zip(moved, axes) if axis is not None}
+    if len(counts) != 1 or 0 in counts:
+        found = " and ".join(map(str, sorted(counts))) or "no"
+        raise ShapeError(f"{user_location()}: vmap along axes of {found} places, where all need the same number.")
+    return moved, counts.pop()
 
 
 class _Differentiation:
