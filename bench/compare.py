@@ -10,7 +10,8 @@
    left out, with the reason.
 3. Then each is timed in turn, a few hundredths of a second each, and again from the start, `--repeats` times; the
    medians are reported, or the least times (`--least`) on a machine that does other work as well.
-4. The results go to `bench/RESULTS.md`, `.json`, and with matplotlib a picture beside them.
+4. The results go to `bench/RESULTS.md`, `.json`, and with matplotlib a picture beside them.  With `--keep`, workloads
+   that this run does not measure stay as the `.json` has them, each with the machine it was measured on.
 """
 
 from __future__ import annotations
@@ -71,11 +72,11 @@ OPENING_LIMIT = 180.0  # seconds for building all forms of one peer
 
 @dataclass
 class Entry:
-    """A form of a peer on one workload."""
+    """A form of a peer on one workload; one that is kept from an earlier run has no peer."""
 
     label: str
     form: str
-    peer: Peer
+    peer: Peer | None
     round_to: int
     first: float
     count: int = 1
@@ -87,14 +88,21 @@ class Entry:
         """Seconds a step: the median, or the least."""
         return self.summary(self.seconds)
 
+    def take(self) -> float:
+        """Run `count` steps: seconds a step."""
+        assert self.peer is not None
+        seconds: float = self.peer.ask(300.0, do="time", form=self.form, count=self.count)["seconds"]
+        return seconds
+
 
 @dataclass
 class Result:
-    """What was measured on one workload."""
+    """What was measured on one workload, and on which machine."""
 
     workload: Workload
     entries: list[Entry] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    machine: list[str] = field(default_factory=list)
 
     def seconds(self, label: str) -> float | None:
         """A step of an entry, if it is there."""
@@ -142,7 +150,7 @@ class Comparison:
 
     def run(self, workload: Workload) -> Result:
         """Open, compare, time."""
-        result = Result(workload)
+        result = Result(workload, machine=machine(self))
         problem = self.folder / f"{workload.name}.pickle"
         problem.write_bytes(pickle.dumps(self._problem(workload)))
         expected: list[float] = []
@@ -210,7 +218,7 @@ class Comparison:
         warm_up = PYPY_WARM_UP if entry.label.startswith("PyPy") else WARM_UP
         steps, least, has_settled, entry.count = 0, math.inf, False, entry.round_to
         while not has_settled or steps * least < warm_up:
-            seconds = entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"]
+            seconds = entry.take()
             steps, has_settled, least = steps + entry.count, seconds > SETTLED * least, min(least, seconds)
             wanted = max(1, math.ceil(SLICE / max(least, 1e-9)))
             if wanted > 2 * entry.count:  # else keep it: some forms are compiled for a count
@@ -220,7 +228,7 @@ class Comparison:
         if entry.seconds and entry.time * entry.count > 0.5 and len(entry.seconds) >= 3:
             return  # the slow ones: three times is enough
         try:
-            entry.seconds.append(entry.peer.ask(300.0, do="time", form=entry.form, count=entry.count)["seconds"])
+            entry.seconds.append(entry.take())
         except PeerError as reason:
             result.entries.remove(entry)
             result.skipped[entry.label] = str(reason)
@@ -269,17 +277,18 @@ def make_environments(folder: Path, names: Sequence[str]) -> None:
 # ---- the report ------------------------------------------------------------------------------------------
 
 
-def report(comparison: Comparison, results: Sequence[Result], more: Sequence[str], picture: str) -> str:
-    """The page."""
+def report(comparison: Comparison, results: Sequence[Result], start: Sequence[str], picture: str) -> str:
+    """The page.  One machine is named at its top, several are named with what they measured."""
+    is_one = all(result.machine == results[0].machine for result in results)
     lines = [
         "# Results",
         "",
         "Made by `python bench/compare.py`; what is compared and how: [README.md](README.md).",
         "",
     ]
-    lines += [f"- {line}" for line in machine(comparison)]
+    if is_one:
+        lines += [*(f"- {line}" for line in results[0].machine), ""]
     lines += [
-        "",
         f"µs a step, {'the least' if comparison.options.least else 'medians'}.",
         "`/ mgjit` and `/ C`: as multiples of what mgjit and the C written by hand need.",
         "`first step`: with tracing and compiling.",
@@ -288,8 +297,10 @@ def report(comparison: Comparison, results: Sequence[Result], more: Sequence[str
     if picture:
         lines += [f"![µs a step, logarithmic]({picture})", ""]
     for result in results:
-        lines += section(result)
-    lines += more
+        lines += section(result, result.machine if not is_one else ())
+    lines += python_backend(results)
+    if start:
+        lines += ["## Start", "", *start]
     if comparison.absent:
         lines += ["## Left out", "", *(f"- {name}: {reason}" for name, reason in comparison.absent.items()), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -313,14 +324,15 @@ def machine(comparison: Comparison) -> list[str]:
     ]
 
 
-def section(result: Result) -> list[str]:
-    """One workload's table."""
+def section(result: Result, named: Sequence[str] = ()) -> list[str]:
+    """One workload's table, behind what is `named` of its machine."""
     workload = result.workload
     numbers = workloads.number_type(workload)
     kind = f"{numbers}, {workload.options['mode']}"
     if numbers != workload.options["dtype"]:
         kind += f" (C and peers: {workload.options['dtype']}, which this version of mgjit does not have)"
     lines = [f"## {workload.name}: {workload.title}", "", f"{kind}. Target: {workload.target}", ""]
+    lines += [*(f"- {line}" for line in named), ""] if named else []
     base, by_hand = result.seconds("mgjit"), result.seconds("C by hand")
     sample = workload.samples > 1
     lines += [f"| | µs a step |{' µs a sample |' if sample else ''} / mgjit | / C | first step, s |"]
@@ -374,14 +386,14 @@ def python_backend(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def raw(comparison: Comparison, results: Sequence[Result]) -> dict[str, Any]:
-    """Everything, for programs."""
+def raw(comparison: Comparison, results: Sequence[Result], start: Sequence[str]) -> dict[str, Any]:
+    """Everything, for programs, and for `kept`."""
     return {
-        "machine": machine(comparison),
-        "versions": comparison.versions,
         "absent": comparison.absent,
+        "start": list(start),
         "workloads": {
             result.workload.name: {
+                "machine": result.machine,
                 "seconds": {entry.label: entry.seconds for entry in result.entries},
                 "first": {entry.label: entry.first for entry in result.entries},
                 "skipped": result.skipped,
@@ -389,6 +401,22 @@ def raw(comparison: Comparison, results: Sequence[Result]) -> dict[str, Any]:
             for result in results
         },
     }
+
+
+def kept(output: Path, least: bool) -> tuple[dict[str, Result], list[str]]:
+    """Results of earlier runs by workload, and their lines about starts."""
+    path = output.with_suffix(".json")
+    if not path.exists():
+        return {}, []
+    found = json.loads(path.read_text("utf-8"))
+    results = {}
+    for name, had in found["workloads"].items():
+        result = results[name] = Result(WORKLOADS[name], skipped=had["skipped"], machine=had["machine"])
+        for label, seconds in had["seconds"].items():
+            summary = min if least else statistics.median
+            entry = Entry(label, label, None, 1, had["first"][label], seconds=seconds, summary=summary)
+            result.entries.append(entry)
+    return results, found["start"]
 
 
 # ---- the command -----------------------------------------------------------------------------------------
@@ -399,7 +427,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--path", type=Path, metavar="DIR", help="folder with MNIST IDX files; else made-up images")
     parser.add_argument("--names", type=Path, metavar="FILE", help="names, one a line; else made-up names")
-    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--repeats", type=int, default=9, help="how often each is timed (default 9)")
     parser.add_argument("--cflags", metavar="FLAGS", help="further flags for what mgjit compiles and for the C by hand")
@@ -409,6 +437,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--python-of", action="append", default=[], metavar="NAME=PATH", help="interpreter of one peer")
     parser.add_argument("--pypy", metavar="PATH", help="a PyPy with mgjit's requirements and micrograd")
     parser.add_argument("--no-start-up", action="store_true", help="leave out cold and warm starts")
+    parser.add_argument("--keep", action="store_true", help="keep what was measured before and is not measured now")
     parser.add_argument("--output", type=Path, default=ROOT / "bench" / "RESULTS.md")
     parser.add_argument("--make-environments", type=Path, metavar="DIR", help="install the peers into DIR, and end")
     options = parser.parse_args()
@@ -435,22 +464,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         os.environ["MGJIT_CACHE_DIR"] = str(Path(place) / "cache")
         comparison = Comparison(options, Path(place))
-        results = []
+        found, start = kept(options.output, options.least) if options.keep else ({}, [])
         try:
             comparison.start()
             for name in options.workloads:
                 print(f"{name}: {WORKLOADS[name].title}", flush=True)
-                results.append(comparison.run(WORKLOADS[name]))
-                print("\n".join(section(results[-1])[4:]), flush=True)
+                found[name] = comparison.run(WORKLOADS[name])
+                print("\n".join(section(found[name])[4:]), flush=True)
         finally:
             comparison.end()
-        more = python_backend(results)
         if not options.no_start_up:
             started_up = first_results.arguments([*first_results.data_of(options), "--repeat", "1"])
-            more += ["## Start", "", *first_results.report(started_up)[0]]
+            start = first_results.report(started_up)[0]
+    results = [found[name] for name in WORKLOADS if name in found]
     picture = plot(options.output, [(r.workload.name, {e.label: e.time * 1e6 for e in r.entries}) for r in results])
-    options.output.write_text(report(comparison, results, more, picture), encoding="utf-8")
-    options.output.with_suffix(".json").write_text(json.dumps(raw(comparison, results), indent=1), encoding="utf-8")
+    options.output.write_text(report(comparison, results, start, picture), encoding="utf-8")
+    measured = json.dumps(raw(comparison, results, start), indent=1)
+    options.output.with_suffix(".json").write_text(measured, encoding="utf-8")
     print(f"{options.output}, after {time.perf_counter() - started:.0f} s")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,20 @@ def test_a_section_has_ratios_to_mgjit_and_to_c() -> None:
 
 def test_a_section_without_c_has_no_ratio_to_it() -> None:
     assert "| mgjit | 3.00 | 1.00 |  | 0.50 |" in compare.section(Result(WORKLOADS["W1"], [entry("mgjit", 3e-6)]))
+
+
+def test_what_was_measured_before_is_kept_with_its_machine(tmp_path: Path) -> None:
+    output = tmp_path / "results.md"
+    before = Result(WORKLOADS["W1"], [entry("mgjit", 2e-6, 4e-6, 3e-6)], {"torch": "absent"}, ["an old machine"])
+    comparison: Any = argparse.Namespace(absent={}, options=argparse.Namespace(least=False))
+    output.with_suffix(".json").write_text(json.dumps(compare.raw(comparison, [before], ["| start |"])))
+    found, start = compare.kept(output, least=False)
+    assert compare.section(found["W1"]) == compare.section(before)
+    one = compare.report(comparison, [found["W1"]], start, "")
+    assert one.count("an old machine") == 1
+    assert one.endswith("## Start\n\n| start |\n")
+    two = compare.report(comparison, [found["W1"], Result(WORKLOADS["W3"], machine=["a new machine"])], [], "")
+    assert two.index("## W1") < two.index("an old machine") < two.index("## W3") < two.index("a new machine")
 
 
 def test_the_python_backend_is_set_against_micrograd_of_the_same_interpreter() -> None:
