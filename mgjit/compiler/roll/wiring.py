@@ -19,6 +19,8 @@ _IS_LEAF = bytes(byte >= 128 for byte in range(256))
 _TOP_BYTE = 3 if sys.byteorder == "little" else 0
 #: Of so many numbers, a progression is made quicker than cut out of a list of all positions.
 _FEW = 64
+#: That list is made when the progressions so far had one number for so many of its positions: it has paid then.
+_PAID = 8
 
 
 class Wiring:
@@ -32,6 +34,7 @@ class Wiring:
     def __init__(self, columns: Sequence[array[int]], known_steps: KnownSteps) -> None:
         self._columns, self._known_steps = columns, known_steps
         self._positions = array("i")  # as many as have been needed
+        self._made = 0  # numbers of progressions
 
     def alike(self, start: int, period: int, count: int) -> int:
         """How many iterations (of `count`) from the record `start` on are wired alike."""
@@ -102,7 +105,8 @@ class Wiring:
     def _progression(self, first: int, period: int, count: int) -> array[int]:
         """`first`, `first + period`, ..."""
         end = first + count * period
-        if count < _FEW:
+        self._made += count
+        if count < _FEW or (end > len(self._positions) and self._made * _PAID < end):
             return array("i", range(first, end, period))
         if end > len(self._positions):
             self._positions = consecutive(min(2 * end, len(self._columns[0])))
