@@ -14,7 +14,6 @@ from typing import Any
 from ...engine.value import Value
 from ...tensor.tensor import Tensor
 from .apart import fields_to_return, make_object, may_be_object, taken_apart
-from .results import is_number
 
 
 def collect_results(results: Iterable[Any]) -> Any:
@@ -40,12 +39,12 @@ def _columns_of(results: Sequence[Any]) -> Any:
     if not results:
         return array("d")
     first = results[0]
-    if len(results) > 1 and all(result is first for result in results) and not is_number(first):
+    if all(isinstance(result, (int, float)) for result in results):
+        return array("d", results)
+    if len(results) > 1 and all(result is first for result in results):
         return first
     if all(isinstance(result, Tensor) for result in results):
         return _stacked(results)
-    if all(isinstance(result, (int, float)) for result in results):
-        return array("d", results)
     found = [taken_apart(result) or _object_taken_apart(result) for result in results]
     make, parts = found[0] or (None, [])
     if make is None:

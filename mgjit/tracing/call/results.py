@@ -124,7 +124,7 @@ class ConstantResult(ResultTree):
         return name_of(self.returned)
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
-        return array("d", [self.returned]) * rows if is_number(self.returned) else self.returned
+        return array("d", [self.returned]) * rows if isinstance(self.returned, (int, float)) else self.returned
 
 
 class ObjectResult(ResultTree):
@@ -464,8 +464,3 @@ def constants(tree: ResultTree) -> list[Any]:
 def integer(number: float) -> float:
     """An int; an infinity or nan, where Python would have raised an error, stays what it is."""
     return int(number) if number - number == 0.0 else number
-
-
-def is_number(returned: Any) -> bool:
-    """Whether a result is a number, of which columns are made; bools stay what they are."""
-    return isinstance(returned, (int, float)) and not isinstance(returned, bool)

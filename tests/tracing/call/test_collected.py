@@ -19,6 +19,7 @@ class Loss:
 def test_01_columns_of_results_that_differ() -> None:
     """Nothing is lost: of what has another structure in each call, there is a list."""
     assert collect_results([True, False, True]) == array("d", [1.0, 0.0, 1.0])
+    assert collect_results([False, False]) == collect_results([0, False]) == array("d", [0.0, 0.0])
     assert collect_results([1.5, None]) == [1.5, None]
     assert collect_results([None, 1.5]) == [None, 1.5]
     assert collect_results([(1.0, "a"), (2.0, "b")]) == (array("d", [1.0, 2.0]), ["a", "b"])

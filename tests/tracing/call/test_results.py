@@ -94,7 +94,8 @@ def test_05_columns() -> None:
     outputs = array("d", range(9))
     found = made.result.columns(outputs, 3, 3)
     first, second, third = (array("d", [k, k + 3.0, k + 6.0]) for k in range(3))
-    expected = {"k": [first, second], "c": (array("d", [2.0] * 3), "a", None, True), "r": Record(third, "n")}
+    constants = array("d", [2.0] * 3), "a", None, array("d", [1.0] * 3)
+    expected = {"k": [first, second], "c": constants, "r": Record(third, "n")}
     assert found == expected
     assert collect_results([made.result(outputs[k : k + 3]) for k in (0, 3, 6)]) == expected
     assert collect_results([w * x for x in (1.0, 2.0)]) == array("d", [1.0, 2.0])
