@@ -10,6 +10,7 @@ import inspect
 import struct
 from array import array as packed_array
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from mgjit.compiler.codegen.layout import Layout
@@ -24,7 +25,7 @@ from mgjit.engine.precision import FLOAT32, FLOAT64, Precision
 from mgjit.ir.interpreter import Interpreter
 from mgjit.ir.opcodes import GRADIENT, INPUT, OUTPUT, PARAMETER, STATE
 from mgjit.ir.parameters import ParameterLayout
-from mgjit.ir.program import Array, Program
+from mgjit.ir.program import Array, Joined, Program
 from mgjit.ir.trace import InputRegion
 from mgjit.ir.verify import verify
 from mgjit.memory.buffers import memory_of, state_numbers
@@ -165,12 +166,18 @@ class Example:
         found: dict[int, list[Any]] = {
             PARAMETER: data, GRADIENT: gradients, STATE: states, INPUT: inputs, OUTPUT: [[0.0] * self.trace.outputs],
         }  # fmt: skip
-        regions = self.memory.regions
-        return {array: part for kind, parts in found.items() for (_, array), part in zip(regions[kind], parts)}
+        return {
+            array: part
+            for kind, parts in found.items()
+            for array, part in by_array(self.memory.regions[kind], parts).items()
+        }
 
     def places(self, array: Array) -> Sequence[int]:
         """The elements that anybody has; rows of parameters may have room behind them."""
         layout, new = self.memory.layouts.parameters, self.trace.new_parameters
+        if array.joined is not None:
+            joined = array.joined
+            return [number * joined.pitch + k for number in range(len(joined.regions)) for k in range(joined.size)]
         if array.space == "state" and (beside := self._layout_of_state(array.region)) is not None:
             return beside.positions(range(len(self.trace.states[array.region][1])))
         own = [self.memory.regions[kind][0][1] for kind in (PARAMETER, GRADIENT) if self.memory.regions[kind]]
@@ -209,7 +216,10 @@ class Example:
         """The pointer block of a kernel, as lists, over `memory`; emitting code completes a layout."""
         by_slot: list[Any] = [None] * len(layout.slots)
         for array, number in layout.slot_of.items():
-            if array in memory:
+            if array in memory and array.joined is not None:
+                for slot, part in zip(layout.slots_of[array], memory[array].parts):
+                    by_slot[slot] = part
+            elif array in memory:
                 by_slot[number] = memory[array]
         by_slot[layout.slot_number("constant")] = list(program.constants)
         by_slot[layout.slot_number("table")] = list(layout.tables)
@@ -217,6 +227,34 @@ class Example:
         if program.given:
             by_slot[layout.slot_number("given")] = list(given)
         return by_slot
+
+
+class JoinedMemory:
+    """The memory of an array that is joined of several regions."""
+
+    def __init__(self, joined: Joined, parts: Sequence[Any]) -> None:
+        self.joined, self.parts = joined, parts
+
+    def __len__(self) -> int:
+        return self.joined.size * len(self.parts)
+
+    def __iter__(self) -> Iterator[float]:
+        return chain.from_iterable(self.parts)
+
+    def __getitem__(self, index: int) -> float:
+        number: float = self.parts[index // self.joined.pitch][index % self.joined.pitch]
+        return number
+
+    def __setitem__(self, index: int, number: float) -> None:
+        self.parts[index // self.joined.pitch][index % self.joined.pitch] = number
+
+
+def by_array(regions: Sequence[tuple[int, Array]], parts: Sequence[Any]) -> dict[Array, Any]:
+    """The contents of regions of one kind, by array."""
+    return {
+        array: part if array.joined is None else JoinedMemory(array.joined, [parts[k] for k in array.joined.regions])
+        for (_, array), part in zip(regions, parts)
+    }
 
 
 def numbers(count: int, seed: int = 1) -> list[float]:

@@ -22,6 +22,7 @@ from mgjit.ir.interpreter import Interpreter
 from mgjit.memory.buffers import memory_of
 from mgjit.tracing.call.plan import plan_arguments
 from mgjit.tracing.tracer.tracer import trace_call
+from tests.lowering import by_array
 from tests.training import CALLS, WORKLOADS, mnist
 from tests.workload import (
     BACKENDS,
@@ -177,7 +178,7 @@ class Interpreted:
         memory = {
             region: content
             for kind, buffers in contents.items()
-            for (_, region), content in zip(lowered.memory.regions[kind], buffers)
+            for region, content in by_array(lowered.memory.regions[kind], buffers).items()
         }
         self.result = traced.result
         self.interpreter = Interpreter(lowered.program, memory)

@@ -62,7 +62,7 @@ def _as_new(trace: Trace) -> Trace:
         ends = [(base, None), (base + len(storage) - 1, None)]
         return replace(trace, new_parameters=ends, bound_storages=[])
     bound = [(base, ParameterStorage(len(storage), trace.precision)) for base, storage in trace.bound_storages]
-    return replace(trace, bound_storages=bound)
+    return replace(trace, bound_storages=bound, has_pointers=False)
 
 
 def natural(storage: ParameterStorage, numbers: Sequence[Any]) -> array[float]:

@@ -31,6 +31,23 @@ class PaddedRows(NamedTuple):
     count: int  # type: ignore[assignment]
 
 
+class Joined(NamedTuple):
+    """Regions of equal size that are one array, though each lies somewhere else: the weights of equal layers.
+
+    Attributes:
+        regions: their numbers, in order.
+        size: of each, in elements.
+    """
+
+    regions: tuple[int, ...]
+    size: int
+
+    @property
+    def pitch(self) -> int:
+        """How many elements the beginnings of regions are apart: there is a gap, so that none seem to be adjacent."""
+        return 16 * (self.size // 16 + 1)
+
+
 class Array:
     """A named block of numbers.
 
@@ -44,9 +61,10 @@ class Array:
             have numbers of the Program's precision.
         shape: the counts of the loops that a scratch array was made for.
         padded_rows: the stretches of the array whose rows have padding behind them.
+        joined: of which regions it consists, if of several.
     """
 
-    __slots__ = ("_least", "format", "name", "padded_rows", "region", "shape", "size", "space")
+    __slots__ = ("_least", "format", "joined", "name", "padded_rows", "region", "shape", "size", "space")
 
     def __init__(
         self, name: str, space: str, size: int, region: int = 0, format: str = "d", shape: tuple[int, ...] = ()
@@ -54,6 +72,7 @@ class Array:
         self.name, self.space, self.size, self.region = name, space, size, region
         self.format, self.shape = format, shape
         self.padded_rows: tuple[PaddedRows, ...] = ()
+        self.joined: Joined | None = None
         self._least: int | None = None
 
     @property

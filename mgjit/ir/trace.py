@@ -168,6 +168,8 @@ class Trace:
     tensors: list[TensorRegion] = field(default_factory=list, repr=False)
     #: Whether it is of one path of several, so that its last two outputs say whether a call is one for it.
     is_path: bool = False
+    #: Whether one statement may be over several memories: the code gets a pointer to each.
+    has_pointers: bool = True
 
     def __len__(self) -> int:
         return len(self.op)

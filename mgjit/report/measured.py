@@ -70,7 +70,8 @@ class Memory:
         self._kernel, self._noted, self._trace = kernel, noted, noted.traced.trace
         self.precision = noted.plan.precision
         self.layout = layout
-        size = [array_.size for _, array_ in lowered.memory.regions[PARAMETER]]
+        arrays = [array_ for _, array_ in lowered.memory.regions[PARAMETER]]
+        size = [array_.size if array_.joined is None else array_.joined.size for array_ in arrays]
         parameters = self._parameters(lowered)
         regions: dict[str, list[Any]] = {
             "parameter": [data for data, _ in parameters],

@@ -39,6 +39,7 @@ from mgjit.memory.buffers import Move, ParameterStorage, memory_of
 from mgjit.tracing.call.plan import plan_arguments
 from mgjit.tracing.tracer.tracer import trace_call
 from tests.fuzz.exported import exporting
+from tests.lowering import by_array
 from tests.single import single_precision, with_singles
 
 #: Ways whose results belong to a part of a call, or are columns.
@@ -403,8 +404,7 @@ class Interpreted:
             (GRADIENT, [storage.grad for storage in storages]),
             (STATE, [memory_of(state._buffer) for _, state in trace.states]),
         ):
-            for (_, region), buffer in zip(self.memory.regions[kind], buffers):
-                contents[region] = buffer
+            contents.update(by_array(self.memory.regions[kind], buffers))
         self.outputs = zero_array(trace.outputs, self.precision)
         contents[self.memory.regions[OUTPUT][0][1]] = self.outputs
         self.interpreter = self.executor(lowered, contents)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Callable
 
-from ...ir.dependence import never_meet, plain
 from ...ir.domain import full_range
 from ...ir.program import (
     Array,
@@ -21,6 +20,7 @@ from ...ir.program import (
     Constant,
     Given,
     Index,
+    Joined,
     Load,
     Loop,
     Mixed,
@@ -34,12 +34,12 @@ from ...ir.program import (
     Target,
     TargetChoice,
     TargetMixed,
-    arrays_read,
-    arrays_written,
     reads,
     statements,
+    writes,
 )
 from ...ir.substitute import Substitution, copy_nodes
+from .accumulators import invariant_accumulators
 from .layout import Layout, Selection
 
 
@@ -49,6 +49,8 @@ class Emitter:
     indent_unit = "    "
     #: Whether a loop over lanes is emitted as vector operations.
     has_vectors = False
+    #: The operator that divides ints.
+    whole = "/"
 
     def __init__(self, program: Program, layout: Layout) -> None:
         self.program, self.layout = program, layout
@@ -62,6 +64,7 @@ class Emitter:
         self._accumulators: dict[Reference, str] = {}
         #: Whether the innermost loop that is open counts down.
         self._is_reversed = False
+        self._regions: dict[tuple[Array, Index], str] = {}  # pointers to them that have names
         self._selections: dict[int, tuple[object, Selection]] = {}
         self._counter = 0
         #: Called when a node has been emitted.
@@ -87,6 +90,18 @@ class Emitter:
 
     def place(self, array: Array, index: str) -> str:
         """The text of an array element as the target of an assignment."""
+        raise NotImplementedError
+
+    def pointer(self, slot: str) -> str:
+        """The text of a pointer to numbers, from the pointer block."""
+        raise NotImplementedError
+
+    def define_pointer(self, name: str, pointer: str) -> None:
+        """Emit the definition of a pointer to numbers."""
+        raise NotImplementedError
+
+    def list_of(self, numbers: Sequence[int]) -> str:
+        """The text of ints, of which one is chosen when the step runs."""
         raise NotImplementedError
 
     def choice(self, condition: str, first: str, rest: str) -> str:
@@ -207,9 +222,12 @@ class Emitter:
             self.keep_rolled()
         self.open_loop(name, loop)
         self.open_loops.append(name)
+        named = self._name_regions(body)
         self.body(loop)
         self.open_loops.pop()
         self.close()
+        for key in named:
+            del self._regions[key]
         self._is_reversed = outer_is_reversed
         for target, accumulator, lane in added:
             del self._accumulators[target]
@@ -217,6 +235,21 @@ class Emitter:
                 self.assign(self.reference(target), accumulator)
             else:
                 self.store_vector(target, lane, accumulator)
+
+    def _name_regions(self, body: Sequence[Node]) -> list[tuple[Array, Index]]:
+        """Emit pointers to the regions of joined arrays that are used in a loop, and known where it is entered."""
+        named = []
+        for statement in statements(body) if self.layout.slots_of else ():
+            for array, index in (*reads(statement), *writes(statement)):
+                apart = in_regions(array.joined, index) if array.joined is not None and index is not None else None
+                if apart is None or (array, apart[0]) in self._regions:
+                    continue
+                if all(self._loops.get(loop) in self.open_loops for loop, _ in apart[0].terms):
+                    name, key = self.fresh("at"), (array, apart[0])
+                    self.define_pointer(name, self.region(array, self.index(apart[0])).name)
+                    self._regions[key] = name
+                    named.append(key)
+        return named
 
     def body(self, loop: Loop) -> None:
         """Emit what a loop contains."""
@@ -279,9 +312,7 @@ class Emitter:
         if isinstance(operand, Register):
             return self._names[operand.statement]
         if isinstance(operand, Load):
-            array, index = operand.reference
-            self.used[array] = None
-            return self.element(array, self.index(index))
+            return self.element(*self.located(operand.reference))
         if isinstance(operand, Choice):
             first, rest = self.operand(operand.first), self.operand(operand.rest)
             return self.choice(f"{self._loops[operand.loop]} == 0", first, rest)
@@ -315,22 +346,53 @@ class Emitter:
         if known is None:
             known = self._selections[id(mixed)] = mixed, self.layout.selection(mixed)
         for base in known[1].bases:
-            if base is not None:
+            if base is not None and base.joined is None:
                 self.used[base] = None
         return known[1]
 
     def base_element(self, base: Array | None, position: str) -> str:
         """The text of a read from an array, or from the whole scratch memory if `base` is None."""
-        return self.scratch_element(position) if base is None else self.element(base, position)
+        return self.scratch_element(position) if base is None else self.element(*self.located_by_text(base, position))
 
     def base_place(self, base: Array | None, position: str) -> str:
         """The text of an assignment target in an array, or in the whole scratch memory if `base` is None."""
-        return self.scratch_element(position) if base is None else self.place(base, position)
+        return self.scratch_element(position) if base is None else self.place(*self.located_by_text(base, position))
 
     def reference(self, reference: Reference) -> str:
         """The text of an element as the target of an assignment."""
-        self.used[reference.array] = None
-        return self.place(reference.array, self.index(reference.index))
+        return self.place(*self.located(reference))
+
+    def located(self, reference: Reference) -> tuple[Array, str]:
+        """The array of an element, or the one of the regions that it is joined of; and the text of its index there."""
+        array, index = reference
+        if array.joined is None:
+            self.used[array] = None
+            return array, self.index(index)
+        apart = in_regions(array.joined, index)
+        if apart is None:
+            return self.located_by_text(array, self.index(index))
+        name = self._regions.get((array, apart[0]))
+        place = self.region(array, self.index(apart[0])) if name is None else _named(name, array)
+        return place, self.index(apart[1])
+
+    def located_by_text(self, array: Array, index: str) -> tuple[Array, str]:
+        """The same for an index that is known when the step runs."""
+        if array.joined is None:
+            return array, index
+        pitch = array.joined.pitch
+        return self.region(array, f"({index}) {self.whole} {pitch}"), f"({index}) % {pitch}"
+
+    def region(self, array: Array, number: str) -> Array:
+        """The region of this number of a joined array, by a name that is the text of its pointer."""
+        slots = self.layout.slots_of[array]
+        step = slots[1] - slots[0]
+        if number.isdigit():
+            slot = str(slots[int(number)])
+        elif slots == [*range(slots[0], slots[0] + step * len(slots), step)]:
+            slot = f"{slots[0]} + {step} * ({number})"
+        else:
+            slot = f"{self.list_of(slots)}[{number}]"
+        return _named(self.pointer(slot), array)
 
     def index(self, index: Index) -> str:
         """The text of an index."""
@@ -372,92 +434,20 @@ class Emitter:
         return f"{prefix}{self._counter}"
 
 
-def invariant_accumulators(
-    loop: Loop, vectors: bool, body: Sequence[Node] | None = None
-) -> list[tuple[Reference, Loop | None]]:
-    """Targets of updates in `loop` that are the same in all iterations, and that nothing else in the loop accesses.
-
-    Args:
-        loop: its body, and with `vectors` the loops over lanes in it, is searched.
-        vectors: whether a loop over lanes is emitted as one operation.
-        body: its body as it is emitted, if that is not as it stands.
-
-    Returns:
-        Each target with the loop over its lanes (None for a single number).
-    """
-    body = loop.body if body is None else body
-    found: dict[Array, list[tuple[Reference, Loop | None]]] = {}
-    for node in body:
-        lane = node if isinstance(node, Loop) and node.lanes and vectors else None
-        for statement in [node] if lane is None else lane.body:
-            if isinstance(statement, Statement) and statement.update and isinstance(statement.target, Reference):
-                index = statement.target.index
-                fixed = (
-                    index.table is None and index.dynamic is None and all(other is not loop for other, _ in index.terms)
-                )
-                kept = statement.target.array.space not in ("input", "constant", "output")
-                exists = loop.bound is None or _exists(statement.target)
-                if fixed and kept and exists and not _reads_itself(statement, loop, lane):
-                    found.setdefault(statement.target.array, []).append((statement.target, lane))
-    if not found:
-        return []
-    uses: dict[Array, int] = {}
-    for statement in statements(body):
-        for array in {*arrays_read(statement), *arrays_written(statement)}:
-            uses[array] = uses.get(array, 0) + 1
-    return [place for array, places in found.items() if uses[array] == len(places) for place in _if_apart(places)]
+def _named(name: str, array: Array) -> Array:
+    """An array of the same kind."""
+    return Array(name, array.space, array.size, array.region, array.format)
 
 
-def _exists(target: Reference) -> bool:
-    """Whether the index of a target is in its array in every iteration, so that it may be read before an empty loop."""
-    low, high = full_range(target.index)
-    return low >= 0 and high < target.array.least
-
-
-def _reads_itself(statement: Statement, loop: Loop, lane: Loop | None) -> bool:
-    """Whether what is added to an element may be read from this element, or from that of another lane."""
-    target = statement.target
-    assert isinstance(target, Reference)
-    free = {loop} if lane is None else {loop, lane}
-    for array, index in reads(Statement(statement.operation, statement.operands)):
-        if array is target.array:
-            if index is None or plain(index) is None:
-                return True
-            alike = _terms_outside(index, free) == _terms_outside(target.index, free)
-            if not never_meet(target.index, index, free if alike else None):
-                return True
-    return False
-
-
-def _terms_outside(index: Index, free: set[Loop]) -> set[tuple[Loop, int]]:
-    return {term for term in index.terms if term[0] not in free}
-
-
-def _if_apart(places: list[tuple[Reference, Loop | None]]) -> list[tuple[Reference, Loop | None]]:
-    """The places of one array, if they never overlap in the same iteration of the surrounding loops; else nothing."""
-    terms = {frozenset(term for term in target.index.terms if term[0] is not lane) for target, lane in places}
-    if len(terms) != 1:
-        return []
-    places = list(dict.fromkeys(places))  # several statements may add to the same place
-    apart = all(_apart(a, b) for number, a in enumerate(places) for b in places[:number])
-    return places if apart else []
-
-
-def _apart(one: tuple[Reference, Loop | None], other: tuple[Reference, Loop | None]) -> bool:
-    """Whether two places of one array have no element in common in the same iteration of the surrounding loops."""
-    (base, step, count), (other_base, other_step, other_count) = (_span(*place) for place in (one, other))
-    if base + step * (count - 1) < other_base or other_base + other_step * (other_count - 1) < base:
-        return True
-    return step == other_step and step > 1 and (base - other_base) % step != 0
-
-
-def _span(target: Reference, lane: Loop | None) -> tuple[int, int, int]:
-    """First element, step and number of elements; the step of a place with lanes is not negative."""
-    index = target.index
-    if lane is None:
-        return index.base, 1, 1
-    step = dict(index.terms)[lane]
-    return (index.base, step, lane.count) if step > 0 else (index.base + step * (lane.count - 1), -step, lane.count)
+def in_regions(joined: Joined, index: Index) -> tuple[Index, Index] | None:
+    """The number of a region, and the index in it, of an element of a joined array; None if only both are known."""
+    pitch = joined.pitch
+    if index.table is not None:
+        return None
+    number = Index(index.base // pitch, tuple((loop, c // pitch) for loop, c in index.terms if c % pitch == 0))
+    inside = index._replace(base=index.base % pitch, terms=tuple(term for term in index.terms if term[1] % pitch))
+    low, high = full_range(inside)
+    return (number, inside) if low >= 0 and high < joined.size else None
 
 
 def _adds_up(nodes: Sequence[Node]) -> bool:

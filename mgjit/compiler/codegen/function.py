@@ -186,6 +186,16 @@ class FunctionEmitter(ScalarEmitter):
             call += " (void)m;"
         return "\n".join([inner, "{", *self.lines, "}", "", head, "{", call, "}", ""])
 
+    def pointer(self, slot: str) -> str:
+        self.calls_blocks = True
+        return f"((real *)m[{slot}])"
+
+    def define_pointer(self, name: str, pointer: str) -> None:
+        self.line(f"real *const {name} = {pointer};")
+
+    def list_of(self, numbers: Sequence[int]) -> str:
+        return f"((const short[]){{{', '.join(map(str, numbers))}}})"
+
     def call(self, operation: str, operands: Sequence[str]) -> str:
         if operation in LIBRARY:
             self.blocks.called.add(operation)
@@ -297,6 +307,8 @@ class FunctionEmitter(ScalarEmitter):
         return ordinary
 
     def _is_of_numbers(self, copy: Transposition) -> bool:
+        if copy.target.array.joined is not None or copy.source.array.joined is not None:
+            return False
         return {self.type_of(copy.target.array), self.type_of(copy.source.array)} == {"real"}
 
     def _transpose(self, copy: Transposition) -> None:
@@ -391,7 +403,7 @@ class FunctionEmitter(ScalarEmitter):
 
     def _is_long(self, array: Array, lane: Loop) -> bool:
         """Whether the elements of a vector in distant places are moved by a loop."""
-        return lane.count >= _LONG_VECTOR and self.type_of(array) == "real"
+        return lane.count >= _LONG_VECTOR and self.type_of(array) == "real" and array.joined is None
 
     def _vector_place(self, target: Reference, lane: Loop) -> str:
         memory = self.vectors.memory_type(lane.count)

@@ -36,7 +36,8 @@ class Layout:
 
     Attributes:
         slots: of the pointer block, in order.
-        slot_of: the slot of each array that is not scratch.
+        slot_of: the slot of each array that is not scratch; the first one, where it is joined.
+        slots_of: all slots of arrays that are joined.
         offset_of: the place of each scratch array in scratch memory.
         scratch_size: elements of scratch memory.
         second_scratch: where the scratch memory of the next row begins in it, if the Program has a rotation.
@@ -48,6 +49,7 @@ class Layout:
 
     slots: list[Slot] = field(default_factory=list)
     slot_of: dict[Array, int] = field(default_factory=dict)
+    slots_of: dict[Array, list[int]] = field(default_factory=dict)
     offset_of: dict[Array, int] = field(default_factory=dict)
     scratch_size: int = 0
     second_scratch: int = 0
@@ -104,9 +106,12 @@ def lay_out(program: Program, memory: Memory) -> Layout:
     layout.given = {one: place for place, one in enumerate(program.given)}
     number = program.precision.format
     for kind in (PARAMETER, GRADIENT, STATE, INPUT, OUTPUT):
-        for _, region in memory.regions[kind]:
-            layout.slot_of[region] = len(layout.slots)
-            layout.slots.append(Slot(region.space, region.region, region.format if kind == INPUT else number))
+        for position, (_, region) in enumerate(memory.regions[kind]):
+            layout.slot_of.setdefault(region, len(layout.slots))
+            if region.joined is not None:
+                layout.slots_of.setdefault(region, []).append(len(layout.slots))
+            one = position if region.joined is not None else region.region
+            layout.slots.append(Slot(region.space, one, region.format if kind == INPUT else number))
     constants = len(layout.slots)
     layout.slots += [Slot("constant", 0, number), Slot("table", 0, "i"), Slot("scratch", 0, number)]
     layout.slots += [Slot("given", 0, "i")] if program.given else []

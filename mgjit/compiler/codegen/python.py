@@ -96,6 +96,8 @@ def expression(operation: str, operands: Sequence[str], precision: Precision) ->
 
 
 class _PythonEmitter(Emitter):
+    whole = "//"
+
     def __init__(self, program: Program, layout: Layout, blocks: list[str]) -> None:
         super().__init__(program, layout)
         self.blocks = blocks
@@ -135,6 +137,15 @@ class _PythonEmitter(Emitter):
             return f"{array.name}[{index}]"
         offset = self.layout.offset_of[array]
         return f"scratch[{int(index) + offset}]" if index.isdigit() else f"scratch[{index} + {offset}]"
+
+    def pointer(self, slot: str) -> str:
+        return f"m[{slot}]"
+
+    def define_pointer(self, name: str, pointer: str) -> None:
+        self.define(name, pointer)
+
+    def list_of(self, numbers: Sequence[int]) -> str:
+        return f"{tuple(numbers)}"
 
     def choice(self, condition: str, first: str, rest: str) -> str:
         return f"({first} if {condition} else {rest})"

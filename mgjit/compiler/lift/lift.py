@@ -70,7 +70,7 @@ from ..roll.iterations import Bounded, Box, domain_of
 from ..roll.known_loops import KnownSteps
 from ..roll.reach import Reach
 from .memory import Memory
-from .nest_places import Around, tensors_to_join
+from .nest_places import Around, parameters_to_join, tensors_to_join
 from .nests import lift_nest
 from .redirect import as_target, moved_to_adjoint, with_dynamic
 
@@ -147,7 +147,9 @@ class _Lifter:
 
     def run(self, forest: Sequence[Item]) -> Program:
         self.program.forward, self.top = self._build(forest, ())
-        self.memory.join_tensors(tensors_to_join(self.trace, [around for around, _, _ in self.nests]))
+        nests = [around for around, _, _ in self.nests]
+        self.memory.join_tensors(tensors_to_join(self.trace, nests))
+        self.memory.join_parameters(parameters_to_join(self.trace, self.memory.bases_of_parameters(), nests))
         for record in self.records:
             if self.wanted is None or self.wanted(record.base):
                 self._fill(record)

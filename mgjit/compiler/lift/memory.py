@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...ir.opcodes import GRADIENT, INPUT, LOCAL, LOCAL_GRADIENT, OUTPUT, PARAMETER, STATE, TENSOR, TENSOR_GRADIENT
 from ...ir.parameters import NATURAL, Layouts, ParameterLayout
-from ...ir.program import Array
+from ...ir.program import Array, Joined
 from ...ir.trace import InputRegion, Trace
 
 
@@ -60,7 +60,8 @@ class Memory:
         }
         self._gradients.update((id(data), gradient) for (_, data), (_, gradient) in zip(leaves, gradients))
         self.adjoint_reads: dict[tuple[Array, int], Array] = {}
-        self._offsets: dict[int, int] = {}  # of tensors in the arrays that they have become
+        #: By kind and base: the places of what has been joined in the arrays.
+        self._offsets: dict[tuple[int, int], int] = {}
 
     def join_tensors(self, groups: Sequence[Sequence[int]]) -> None:
         """Let tensors be one array, one after the other.
@@ -73,9 +74,34 @@ class Memory:
             array = Array(tensors[group[0]][1].name, "scratch", 0)
             for number in group:
                 base, own = tensors[number]
-                self._offsets[base] = array.size
+                self._offsets[TENSOR, base] = array.size
                 array.size += own.size
                 tensors[number] = base, array
+
+    def join_parameters(self, groups: Sequence[Sequence[int]]) -> None:
+        """Let parameters, and their gradients, of several regions be one array.
+
+        Args:
+            groups: the numbers of the regions of each such array, which have equal sizes.
+        """
+        for group in groups:
+            arrays = []
+            for kind in (PARAMETER, GRADIENT):
+                first = self.regions[kind][group[0]][1]
+                joined = Joined(tuple(group), first.size)
+                array = Array(first.name, first.space, joined.pitch * len(group), first.region)
+                array.joined = joined
+                for member, number in enumerate(group):
+                    base, own = self.regions[kind][number]
+                    self._gradients.pop(id(own), None)
+                    self._offsets[kind, base] = joined.pitch * member
+                    self.regions[kind][number] = base, array
+                arrays.append(array)
+            self._gradients[id(arrays[0])] = arrays[1]
+
+    def bases_of_parameters(self) -> list[int]:
+        """Where the regions of parameters begin."""
+        return [base for base, _ in self.regions[PARAMETER]]
 
     def _laid_out(self, name: str, space: str, regions: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
         arrays = _arrays(name, space, regions)
@@ -92,7 +118,7 @@ class Memory:
         end = regions[position + 1][0] if position + 1 < len(regions) else high + 1
         if high >= end:
             return None
-        return array, start - self._offsets.get(start, 0) if kind == TENSOR else start
+        return array, start - self._offsets.get((kind, start), 0)
 
     def layout_of(self, array: Array) -> ParameterLayout | None:
         """Where the elements of an array of parameters, gradients or state lie; None for their natural order."""

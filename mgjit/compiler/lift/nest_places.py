@@ -1,7 +1,8 @@
 """Where the nests of loops find their operands: places in arrays, for the iterations of the loops around them.
 
 1. What a nest writes in different iterations is a tensor each, a region of memory.  These regions become one array, and
-   so do those that it reads one after the other (`Memory.join_tensors`).
+   so do those that it reads one after the other (`Memory.join_tensors`).  Parameters of equal layers, which lie
+   anywhere, become one array as well, of which the code has a table of pointers (`Memory.join_parameters`).
 2. A column of places is what one operand of a nest is in all iterations of the loops around.  It is an element that is
    affine in these loops; or another one in the first iteration of one of them; or a table of elements of one array.
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Callable, NamedTuple
 
-from ...ir.opcodes import TENSOR, leaf_index, leaf_kind
+from ...ir.opcodes import GRADIENT, PARAMETER, TENSOR, leaf_index, leaf_kind
 from ...ir.program import Array, Choice, Index, Load, Operand, Reference, TableEntry
 from ...ir.trace import NestRecord, Place, Trace
 from ..roll.columns import Dimension, positions_of
@@ -33,7 +34,30 @@ class Around(NamedTuple):
 def tensors_to_join(trace: Trace, nests: Sequence[Around]) -> list[list[int]]:
     """The numbers of the regions that are to be one array, for each such array in order of their places."""
     bases = [region.base for region in trace.tensors]
-    parent = list(range(len(bases)))
+    together = []
+    for around in nests:
+        for leaves in _columns(around, trace) if around.dimensions else ():
+            regions = [bisect_right(bases, leaf_index(leaf)) - 1 for leaf in leaves]
+            if not any(trace.tensors[number].is_leaf for number in regions):
+                together.append(regions)
+    return _groups(len(bases), together)
+
+
+def parameters_to_join(trace: Trace, bases: Sequence[int], nests: Sequence[Around]) -> list[list[int]]:
+    """The same of regions of parameters, which begin at `bases`."""
+    columns = (
+        places
+        for around in nests
+        for places in (zip(*(nest.places() for nest in around.nests(trace))) if around.dimensions else ())
+        if leaf_kind(places[0].leaf) in (PARAMETER, GRADIENT)
+    )
+    leaves = ([leaf_index(place.leaf) for place in places] for places in columns)
+    return _groups(len(bases), [[bisect_right(bases, leaf) - 1 for leaf in one] for one in leaves])
+
+
+def _groups(count: int, together: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The classes of `range(count)`, in order, in which all numbers are that are somewhere together; not of one."""
+    parent = list(range(count))
 
     def root(number: int) -> int:
         while parent[number] != number:
@@ -41,14 +65,11 @@ def tensors_to_join(trace: Trace, nests: Sequence[Around]) -> list[list[int]]:
             number = parent[number]
         return number
 
-    for around in nests:
-        for leaves in _columns(around, trace) if around.dimensions else ():
-            regions = [root(bisect_right(bases, leaf_index(leaf)) - 1) for leaf in leaves]
-            if not any(trace.tensors[number].is_leaf for number in regions):
-                for number in regions:
-                    parent[root(number)] = root(regions[0])
+    for numbers in together:
+        for number in numbers:
+            parent[root(number)] = root(numbers[0])
     groups: dict[int, list[int]] = {}
-    for number in range(len(bases)):
+    for number in range(count):
         groups.setdefault(root(number), []).append(number)
     return [group for group in groups.values() if len(group) > 1]
 

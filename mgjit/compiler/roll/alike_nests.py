@@ -4,8 +4,8 @@
 2. In a run of iterations, each place must change by the same step.  What an iteration writes is a tensor of its own,
    of which lifting makes one array (lift/nest_places.py); or it is the same in all.  A tensor that is read may be
    another one in the first iteration, as the first state of a recurrence is.
-3. Parameters, inputs and other memory from outside must be one region for all iterations: there are no statements over
-   arrays of several.
+3. State and other memory from outside must be one region for all iterations.  Parameters may lie in a region each, such
+   as the weights of equal layers, if these have equal sizes: lifting makes one array of them, too.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class AlikeNests:
         self._leaves = {number for number, region in enumerate(trace.tensors) if region.is_leaf}
         bases = sorted([base for base, _ in trace.bound_storages] + [number for number, _ in trace.new_parameters[:1]])
         self._outside = {PARAMETER: bases, GRADIENT: bases, STATE: sorted(start for start, _ in trace.states)}
+        sizes = {base: len(storage) for base, storage in trace.bound_storages if storage.layout is None}
+        self._sizes = [sizes.get(base) if trace.has_pointers else None for base in bases]  # of what can be joined
         self._positions = [position for position, code in enumerate(trace.op) if code == NEST] if trace.nests else []
 
     def forms(self) -> array[int]:
@@ -77,9 +79,17 @@ class AlikeNests:
         expected = steps[1] if may_differ else steps[0]
         count = next((k + 1 for k, step in enumerate(steps) if step != expected and not (k == 0 and may_differ)), None)
         if kind in self._outside and expected:
-            regions = [bisect_right(self._outside[kind], leaf_index(leaf)) for leaf in leaves]
-            return regions.count(regions[0]) if count is None else min(count, regions.count(regions[0]))
-        return len(leaves) if count is None else count
+            leaves = leaves[: self._in_one_array(kind, [leaf_index(leaf) for leaf in leaves])]
+        return len(leaves) if count is None else min(count, len(leaves))
+
+    def _in_one_array(self, kind: int, indices: Sequence[int]) -> int:
+        """How many elements of memory from outside, from the first one on, are in one region, or in equal ones."""
+        bases = self._outside[kind]
+        regions = [bisect_right(bases, index) - 1 for index in indices]
+        places = [(region, 0) for region in regions]
+        if kind != STATE and regions[0] != regions[1] and self._sizes[regions[0]] is not None:
+            places = [(self._sizes[region], index - bases[region]) for region, index in zip(regions, indices)]  # type: ignore[misc]
+        return next((k for k, place in enumerate(places) if place != places[0]), len(places))
 
     def _is_apart(self, target: Place) -> bool:
         """Whether nothing is like the nest with this target: tensors of the step that have gradients."""

@@ -93,7 +93,7 @@ def local_arrays(nodes: Sequence[Node]) -> list[Array]:
     found: dict[Array, bool] = {}
     for statement in statements(nodes):
         for array, index in (*reads(statement), *writes(statement)):
-            found[array] = found.get(array, True) and plain(index) is not None
+            found[array] = found.get(array, array.joined is None) and plain(index) is not None
     stays = ("parameter", "gradient", "state", "scratch")
     return [array for array, known in found.items() if known and array.space in stays and array.size <= _MOST_ELEMENTS]
 

@@ -13,7 +13,7 @@ from mgjit.base import ffi
 from mgjit.compiler.codegen.layout import Layout
 from mgjit.compiler.toolchain import build, compilers
 from mgjit.ir.program import Array, Program
-from tests.lowering import Example
+from tests.lowering import Example, JoinedMemory
 
 PHASES = ("forward", "backward", "update")
 
@@ -44,7 +44,12 @@ def run_native(
 ) -> dict[Array, Any]:
     """What some functions of a library leave in memory."""
     kind = program.precision.format
-    memory = {a: array(a.format if a.space == "input" else kind, c) for a, c in made.contents().items()}
+    memory: dict[Array, Any] = {
+        a: array(a.format if a.space == "input" else kind, c)
+        if a.joined is None
+        else JoinedMemory(a.joined, [array(kind, part) for part in c.parts])
+        for a, c in made.contents().items()
+    }
     buffers = made.buffers(layout, program, memory)
     tables = layout.slot_number("table")
     kept = [array("i" if k == tables else kind, b) if isinstance(b, list) else b for k, b in enumerate(buffers)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mgjit.compiler.codegen.emitter import Emitter, invariant_accumulators
+from mgjit.compiler.codegen.accumulators import invariant_accumulators
+from mgjit.compiler.codegen.emitter import Emitter
 from mgjit.ir.program import (
     Array,
     Bound,

@@ -128,6 +128,41 @@ def layers(model: Model) -> Step:
     return step
 
 
+def blocks(model: Model) -> Step:
+    """Two parameters of its own in each iteration, and one that all have; what was learned before decays."""
+    learned = [T.zeros(w.shape) for w in model.parts]
+
+    def step(letters: Any) -> Any:
+        h = T.take(model.table, letters[:, 0])
+        for up, down in zip(model.parts[::2], model.parts[1::2]):
+            y = h - h.mean(axis=-1, keepdims=True)
+            h = h + T.relu(y @ up + model.bias) @ down
+        loss = model.finish((h * h).sum())
+        with mgjit.no_grad():
+            for w, before in zip(model.parts, learned):
+                before[...] = 0.9 * before + w.grad
+                w[...] = w - 0.01 * before
+        return loss
+
+    return step
+
+
+def there_and_back(model: Model) -> Step:
+    """The parameters of layers in one order, in the other one, and in none; transposed, and by rows."""
+
+    def step(letters: Any) -> Any:
+        h = T.take(model.table, letters[:, 0])
+        for w in model.parts:
+            h = T.tanh(h @ w)
+        for w in reversed(model.parts):
+            h = T.tanh(h @ w.T + w[2])
+        for k in (1, 0, 3, 2, 5, 4):
+            h = T.tanh(h @ model.parts[k])
+        return model.finish(h.sum())
+
+    return step
+
+
 def nested(model: Model) -> Step:
     """Loops in loops: some steps inside of each time step; and numbers of the step."""
 
@@ -157,9 +192,12 @@ def in_place(model: Model) -> Step:
     return step
 
 
-STEPS = [recurrent, gated, two_layers, looks_back, out_of_order, layers, nested, in_place]
+STEPS = [recurrent, gated, two_layers, looks_back, out_of_order, layers, blocks, there_and_back, nested, in_place]
 #: How many nests are in loops at least, for those that fold.
-FOLDED = {recurrent: 6, gated: 10, two_layers: 8, looks_back: 4, nested: 4, in_place: 3}
+FOLDED = {
+    recurrent: 6, gated: 10, two_layers: 8, looks_back: 4, layers: 6, blocks: 15, there_and_back: 9, nested: 4,
+    in_place: 3,
+}  # fmt: skip
 
 
 def letters(seed: int) -> T.Tensor:
@@ -172,7 +210,7 @@ def letters(seed: int) -> T.Tensor:
 @pytest.mark.parametrize("make", STEPS, ids=lambda make: make.__name__)
 @pytest.mark.sampled(one_of=3)
 def test_01_the_numbers_are_those_of_the_undecorated_step(make: Callable[[Model], Step], options: Any) -> None:
-    mine, other = Model(1, 3), Model(1, 3)
+    mine, other = Model(1, 6), Model(1, 6)
     plain, compiled = make(mine), mgjit.compile(make(other), background=False, verify="never", **options)
     for seed in range(3):
         assert float(plain(letters(seed))).hex() == float(compiled(letters(seed))).hex()
@@ -189,7 +227,7 @@ def folds(items: list[Item]) -> list[Fold]:
 
 @pytest.mark.parametrize("make", FOLDED, ids=lambda make: make.__name__)
 def test_02_what_repeats_is_a_loop(make: Callable[[Model], Step]) -> None:
-    lowering = mgjit.compile(make(Model(1, 3))).lower(letters(1))
+    lowering = mgjit.compile(make(Model(1, 6))).lower(letters(1))
     assert lowering.lowered.notes == []
     trace = lowering.noted.traced.trace
     found = folds(roll(trace, reach(trace).marks))
@@ -217,6 +255,36 @@ def test_03_more_steps_are_no_more_statements() -> None:
         return int(lowering.lowered.statements)
 
     assert statements(24) <= statements(8) * 1.2
+
+
+def test_03_more_layers_are_no_more_statements() -> None:
+    def statements(layers: int) -> int:
+        lowering: Any = mgjit.compile(blocks(Model(2, 2 * layers))).lower(letters(1))
+        assert lowering.lowered.notes == []
+        return int(lowering.lowered.statements)
+
+    assert statements(9) <= statements(4) * 1.2
+
+
+def test_03_parameters_of_several_sizes_are_no_loop() -> None:
+    """Though the operations on them are: the fourth weight has columns that are not used."""
+    draw = random.Random(6)
+
+    def made() -> list[T.Tensor]:
+        shapes = [(WIDTH, WIDTH + 2 * (k == 3)) for k in range(6)]
+        return [T.uniform(shape, -0.5, 0.5, requires_grad=True, generator=draw) for shape in shapes]
+
+    weights = made()
+
+    def step(x: Any) -> Any:
+        for w in weights:
+            x = T.tanh(x @ w[:, :WIDTH] + 1.0)
+        return x.sum()
+
+    lowering: Any = mgjit.compile(step).lower(T.ones((BATCH, WIDTH)))
+    assert lowering.lowered.notes == []
+    x = T.ones((BATCH, WIDTH))
+    assert float(mgjit.compile(step, background=False, verify="never")(x)).hex() == float(step(x)).hex()
 
 
 def test_04_what_no_loop_can_express_is_lowered_apart(monkeypatch: pytest.MonkeyPatch) -> None:
