@@ -92,7 +92,7 @@ def test_00_traps_of_the_document() -> None:
         (lambda x: bool(x), r"mgjit\.where"),
         (lambda x: round(x, 2), "outside|as an argument"),
         (lambda x: math.hypot(x, 2.0), r"math\.sqrt\(x \* x"),
-        (lambda x: complex(x), r"math\.tanh"),
+        (lambda x: complex(x), "function of math by a name"),
         (lambda x: [0.0 for _ in range(x)], r"mgjit\.take"),
         (lambda x: f"{x:.3f}", "Return it"),
         (lambda x: format(x), "Return it"),
@@ -128,7 +128,7 @@ def test_01b_has_no_derivative(w: Value, use: Callable[[Any], Any], instead: str
 @pytest.mark.parametrize("use", [lambda x: 1.0 if x else 2.0, lambda x: x and 1.0, lambda x: not x, lambda x: float(x)])
 def test_01a_the_truth_of_a_value(w: Value, use: Callable[[Any], Any]) -> None:
     """Undecorated, every Value is true, as any object; nobody means that, so it is refused."""
-    refused(TraceError, r"mgjit\.where|math\.tanh", lambda x: use(w * x), 2.0, value=w)
+    refused(TraceError, r"mgjit\.where|function of math by a name", lambda x: use(w * x), 2.0, value=w)
 
 
 @pytest.mark.usefixtures("no_paths")
