@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say on stderr, at the end, what became of each loop")
     parser.add_argument("--report", metavar="FILE", help="write a page about the steps, with the time of each line")
     parser.add_argument("script", help="the script; or `-m` and a module, `-c` and a text, `-` for standard input")
-    parser.add_argument("arguments", nargs="...", help="its own arguments")
+    arguments = parser.add_argument("arguments", nargs="...", help="its own arguments")
+    arguments.required = False  # or argparse names them, too, where the script is missing
 
 
 def run(arguments: argparse.Namespace | SimpleNamespace, kind: str = "") -> int:

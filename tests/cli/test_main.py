@@ -28,6 +28,12 @@ def test_a_wrong_command_line_shows_the_usage(argv: list[str], capsys: pytest.Ca
     assert capsys.readouterr().err.startswith("usage: python -m mgjit")
 
 
+def test_run_asks_for_nothing_but_the_script(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run"])
+    assert capsys.readouterr().err.endswith("required: script\n")
+
+
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
