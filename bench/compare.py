@@ -390,6 +390,7 @@ def raw(comparison: Comparison, results: Sequence[Result], start: Sequence[str])
     """Everything, for programs, and for `kept`."""
     return {
         "absent": comparison.absent,
+        "is_least": comparison.options.least,
         "start": list(start),
         "workloads": {
             result.workload.name: {
