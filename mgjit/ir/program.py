@@ -340,6 +340,7 @@ class Program:
         tables: contents of the index table array (int32).
         precision: the number type.
         is_path: whether it is one path of several through a step, as of a Trace.
+        verdict: the output that ends a call behind the forward phase, where it is not 0.0; -1 if none does.
         given: the numbers that are known when the step runs.
         is_straight: whether it has no loops, so that no place is computed but from run-time indices.
         rotation: of a loop over rows, where it is faster than one step after the other.
@@ -353,6 +354,7 @@ class Program:
     tables: array[int] = field(default_factory=lambda: array("i"))
     precision: Precision = FLOAT64
     is_path: bool = False
+    verdict: int = -1
     separate: bool = False
     given: tuple[Given, ...] = ()
     is_straight: bool = False

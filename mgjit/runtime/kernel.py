@@ -339,7 +339,7 @@ class Kernel:
             if self.draw is not None and phase in ("forward", "step"):  # later phases use what forward has drawn
                 self.draw()
             if self.predecessor is not None and phase == "step":
-                self.predecessor.run_both(run, self.frame.buffers, runs)
+                self.predecessor.run_both(run, self.frame.buffers, runs, self.verdict)
                 return
             started = perf_counter()
             runs.extend(starmap(run, _ONCE))  # runs it and records that, in one call into C

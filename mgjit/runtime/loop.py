@@ -211,7 +211,7 @@ class UndoneRows:
     """
 
     def __init__(self, kernel: Kernel, outputs: array[float], runner: Callable[[int], Runner]) -> None:
-        self._runner, self._undo = runner, Undo(kernel)
+        self._runner, self._undo = runner, Undo(kernel, whatever=True)
         self._verdicts, self._width = memoryview(outputs)[kernel.verdict :: len(kernel.outputs)], len(kernel.outputs)
         self._settled, self._under_way = 0, runner(0)
         self.is_over = False

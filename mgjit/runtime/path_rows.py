@@ -25,7 +25,7 @@ from ..tracing.surroundings.places import Element, Place
 from .kernel import Kernel
 from .loop import CountingRunner, NativeRunner, in_chunks
 from .turns import is_settled, may_loop
-from .undo import WRITTEN
+from .undo import written
 
 #: So many kernels at most, each of which has a bit of a word.
 _MOST = 60
@@ -55,8 +55,8 @@ class PathRows(CountingRunner):
             assert library is not None
             functions.set_function(number, library, "mgjit_loop")
             arguments.set_block(number, NativeRunner(library, kernel, rows, outputs, 1).both)
-            written = [k for k, slot in enumerate(kernel.code.slots) if slot.space in WRITTEN]
-            own = [kernel.buffers[k] for k in written if len(kernel.buffers[k])]
+            slots = [] if kernel.code.asks_first else written(kernel.code)
+            own = [kernel.buffers[k] for k in slots if len(kernel.buffers[k])]
             facts.extend([kernel.slot("output", 0), kernel.verdict, len(pairs), len(pairs) + len(own)])
             pairs += [(buffer, zero_array(len(buffer), kernel.plan.precision)) for buffer in own]
             facts.append(len(places) // 2)

@@ -1,7 +1,8 @@
 """Undo a call for which one output says that plain Python may have raised an error.
 
 The code has then run, but nothing has been copied back to the user's objects.  What it has written into parameters,
-gradients and state, and the states of the generators that it has drawn from, are saved before each call.
+gradients and state, and the states of the generators that it has drawn from, are saved before each call.  Code that
+asks first (compiler/simplify/ask_first.py) has written nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from ..tracing.draws.saved import SavedStates
 if TYPE_CHECKING:
     from array import array
 
+    from ..compiler.build.code import Code
     from .kernel import Kernel
 
-#: What code writes, beside outputs and scratch.
-WRITTEN = ("parameter", "gradient", "state")
 #: What a quick call returns when it was undone.
 UNDONE = object()
+
+
+def written(code: Code) -> list[int]:
+    """The slots of what code writes, beside outputs and scratch."""
+    return [k for k, slot in enumerate(code.slots) if slot.space in ("parameter", "gradient", "state")]
 
 
 class Undone(PlainCall):
@@ -45,12 +50,13 @@ class Undo:
 
     Args:
         kernel: whose buffers are saved; another code of it needs another object.
+        whatever: whether calls are undone that were for this kernel, too.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, whatever: bool = False) -> None:
         self._kernel = kernel
-        slots = [k for k, slot in enumerate(kernel.code.slots) if slot.space in WRITTEN and len(kernel.buffers[k])]
-        views = [memoryview(kernel.buffers[k]).cast("B") for k in slots]
+        slots = written(kernel.code) if whatever or not kernel.code.asks_first else []
+        views = [memoryview(kernel.buffers[k]).cast("B") for k in slots if len(kernel.buffers[k])]
         self._pairs = [(memoryview(bytearray(len(view))), view) for view in views]
         self._verdict = kernel.verdict
         self._states = None if kernel.draws is None else SavedStates(kernel.draws.generators)
@@ -128,7 +134,7 @@ def _note_miss(kernel: Kernel) -> None:
 
 def fails(kernel: Kernel) -> bool:
     """Whether a call, whose arguments have been accepted, is one for another path; nothing has changed behind it."""
-    undo = Undo(kernel)
+    undo = Undo(kernel, whatever=True)
     undo.save()
 
     def run() -> None:

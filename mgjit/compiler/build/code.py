@@ -32,6 +32,8 @@ class Code:
         separate: whether it consists of the phases of a step, which are run separately.
         gradients: the regions of parameters whose gradients it reads or writes.
         may_be_late: whether calls can leave gradients until somebody looks at them.
+        verdict: an output; where it is not 0.0, a call ends before it has written anything that can be seen.  -1 if
+            none does that.
     """
 
     slots: list[Slot]
@@ -46,6 +48,12 @@ class Code:
     given: array[int] = field(default_factory=lambda: array("i"))
     gradients: tuple[int, ...] = ()
     may_be_late: bool = False
+    verdict: int = -1
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether nothing is to be undone of a call that is for another path."""
+        return self.verdict >= 0
 
     @classmethod
     def of_lowered(cls, lowered: Lowered, layout: Layout, source: str) -> Code:
@@ -54,7 +62,7 @@ class Code:
         return cls(
             layout.slots, layout.scratch_size, program.constants, layout.tables, None, source, {}, layouts,
             program.separate, array("i", bytes(4 * len(program.given))), program.regions_of_gradients(),
-            bool(program.gradients),
+            bool(program.gradients), program.verdict,
         )  # fmt: skip
 
     def metadata(self) -> dict[str, Any]:
@@ -70,6 +78,7 @@ class Code:
             "given": list(self.given),
             "gradients": list(self.gradients),
             "may_be_late": self.may_be_late,
+            "verdict": self.verdict,
         }
 
     @classmethod
@@ -84,4 +93,5 @@ class Code:
         return cls(
             slots, metadata["scratch_size"], constants, tables, library, source, metadata["facts"], layouts,
             metadata["separate"], array("i", metadata["given"]), tuple(metadata["gradients"]), metadata["may_be_late"],
+            metadata["verdict"],
         )  # fmt: skip

@@ -263,7 +263,7 @@ def sum_entries() -> str:
     return _SUMS.format(**{name: exported(f"int mgjit_{name}(void *const *all)") for name in ("rows", "add", "mean")})
 
 
-def entries(layout: Layout, phases: Sequence[str], loop: str = "", is_path: bool = False) -> str:
+def entries(layout: Layout, phases: Sequence[str], loop: str = "", is_path: bool = False, ending: str = "") -> str:
     """The C source of these entry points.
 
     Args:
@@ -271,8 +271,9 @@ def entries(layout: Layout, phases: Sequence[str], loop: str = "", is_path: bool
         phases: the functions that a step consists of.
         loop: the source of `mgjit_loop`, if there is a better one than calling the step for each row.
         is_path: whether the step is one path of several.
+        ending: as for `called`.
     """
-    at_once, is_late = called([name for name in phases if name != LATE]), LATE in phases
+    at_once, is_late = called([name for name in phases if name != LATE], ending=ending), LATE in phases
     if not loop:
         last = f"if (plan[0] > 0) {LATE}(m); " if is_late else ""
         loop = _LOOP.format(step=at_once, last=last, head=exported("int mgjit_loop(void *const *both)"))
@@ -304,9 +305,16 @@ def entries(layout: Layout, phases: Sequence[str], loop: str = "", is_path: bool
     return f"{loop}\n{calls}"
 
 
-def called(phases: Sequence[str], block: str = "m") -> str:
-    """C statements that call the functions of phases with a pointer block."""
-    return " ".join(f"{name}({block});" for name in phases) or f"(void){block};"
+def called(phases: Sequence[str], block: str = "m", ending: str = "") -> str:
+    """C statements that call the functions of phases with a pointer block.
+
+    Args:
+        ending: a number; where the first phase has not left 0.0 there, the others are not called.
+    """
+    calls = [f"{name}({block});" for name in phases]
+    if ending and len(calls) > 1:
+        calls[1:] = [f"if ({ending} == 0.0) {{ {' '.join(calls[1:])} }}"]
+    return " ".join(calls) or f"(void){block};"
 
 
 def exported(head: str, body: str = "") -> str:

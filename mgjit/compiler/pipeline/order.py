@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ...ir.domain import has_bounds
-from ...ir.opcodes import PARAMETER
+from ...ir.opcodes import OUTPUT, PARAMETER
 from ...ir.parameters import Layouts
 from ...ir.program import Program
 from ..lift.folded import Folded
@@ -80,6 +80,10 @@ class Pass(NamedTuple):
     run: Callable[[Work], object]
     stage: str
     optional: bool = True
+
+
+def _split_phases(work: Work) -> None:
+    split_phases(work.program, work.separate, work.memory.regions[OUTPUT][0][1].size)
 
 
 def _write_powers(work: Work) -> None:
@@ -171,7 +175,7 @@ PASSES = (
     Pass("unroll", lambda work: unroll(work.program), "lift"),
     Pass("merge", lambda work: merge(work.program, work.memory), "lift"),
     Pass("differentiate", lambda work: differentiate(work.program, work.memory), "differentiate", optional=False),
-    Pass("phases", lambda work: split_phases(work.program, work.separate), "differentiate", optional=False),
+    Pass("phases", _split_phases, "differentiate", optional=False),
     Pass("powers", _write_powers, "differentiate"),
     Pass("first contributions", lambda work: merge_first_contributions(work.program), "schedule"),
     *_tidy("before"),

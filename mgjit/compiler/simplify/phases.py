@@ -13,14 +13,16 @@ backward phase, so that the passes that follow treat them as one.
 from __future__ import annotations
 
 from ...ir.program import Array, Constant, Node, Program, Statement, arrays_read, arrays_written, statements
+from .ask_first import ask_first
 
 
-def split_phases(program: Program, separate: bool = False) -> None:
+def split_phases(program: Program, separate: bool = False, outputs: int = 0) -> None:
     """Distribute `program.forward`, in which `program.backward` is already marked, over the phases, in place.
 
     Args:
         program: changed in place.
         separate: whether its phases are to be run separately.
+        outputs: how many the step has.
     """
     if program.backward:
         program.forward = _sink_gradient_resets(program.forward, program)
@@ -28,6 +30,8 @@ def split_phases(program: Program, separate: bool = False) -> None:
     program.separate = separate
     if not separate:
         program.backward, program.update = [*program.backward, *program.update], []
+        if program.is_path:
+            ask_first(program, outputs)
 
 
 def _sink_gradient_resets(forward: list[Node], program: Program) -> list[Node]:
