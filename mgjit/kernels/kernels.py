@@ -501,10 +501,11 @@ class Kernels(Paths):
         else:
             may_end = not self.maker.knowledge.variable.issuperset(known.guard.changed_numbers())
         try:
-            self._causes.require(reason, self.stats.calls, known is None and outdated is None, may_end)
+            is_structure = known is None and outdated is None
+            self._causes.require(reason, self.stats.calls, is_structure, may_end, outdated is not None)
         except PlainCall as plain:
             self._has_warned = True  # this says more
-            self._note_trace(plan.key, plain, outdated is not None and self._causes.are_hopeless(reason))
+            self._note_trace(plan.key, plain, outdated is not None and self._causes.are_hopeless())
             if known is not None:  # which does not fit, and would slow down plain calls
                 release(known.moved, self.maker.token)
                 self.forget(known)

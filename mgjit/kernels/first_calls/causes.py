@@ -9,8 +9,9 @@ is one of a few structures that take turns.  Otherwise every call would be a tra
 2. A trace is in vain if its kernel has made fewer calls than a trace costs before the next one for the same cause.
    After `_MOST` of them the call is plain, with the cause in one sentence; after `_MANY` where each trace learns
    something, or where objects may take turns.
-3. Then, plain.py says when a trace is tried again.  If that one is in vain as well, the next call is plain at once; and
-   all that follow, if something has changed before there was any kernel: a growing list makes each trace longer.
+3. Then, plain.py says when a trace is tried again.  If that one is in vain as well, the next call is plain at once.  If
+   something has changed before there was its kernel, all that follow are, whatever it was: a growing list makes each
+   trace longer.
 """
 
 from __future__ import annotations
@@ -34,14 +35,13 @@ class _Cause:
         reason: in words, when it was first met.
         traces: in vain, one after the other.
         calls: compiled ones, until the last trace.
-        is_plain: whether it has made a call plain since then. refused: how often it has.
+        is_plain: whether it has made a call plain since then.
     """
 
     reason: str
     traces: int = 0
     calls: int = 0
     is_plain: bool = False
-    refused: int = 0
 
 
 class Causes:
@@ -49,13 +49,15 @@ class Causes:
 
     def __init__(self) -> None:
         self._causes: dict[str, _Cause] = {}
+        self._refused = self._calls = 0  # refusals without a kernel in between, and compiled calls at the last one
 
-    def require(self, reason: str, calls: int, is_structure: bool, may_end: bool) -> None:
+    def require(self, reason: str, calls: int, is_structure: bool, may_end: bool, is_outdated: bool) -> None:
         """Return if a trace for this reason may come to an end of such traces.
 
         Args:
             reason: what is another than in the last trace. calls: compiled ones so far.
             is_structure: whether arguments are. may_end: whether what is known from traces has become more.
+            is_outdated: whether that was so before there was a kernel.
 
         Raises:
             PlainCall: the call runs as plain Python.
@@ -64,15 +66,18 @@ class Causes:
         if calls - found.calls >= (_CALLS_OF_STRUCTURE if is_structure else _CALLS):
             found.traces = 0
         found.calls = calls
-        if found.traces >= (_MANY if may_end else _MOST) and not found.is_plain:
-            found.is_plain, found.refused = True, found.refused + 1
+        if calls - self._calls >= _CALLS:
+            self._refused, self._calls = 0, calls
+        is_too_often = found.traces >= (_MANY if may_end else _MOST) and not found.is_plain
+        if is_too_often or (is_outdated and self._refused):
+            found.is_plain, self._refused = True, self._refused + 1
             raise PlainCall(f"nearly each call would be another trace, since {found.reason}. {_CURE}")
         found.traces += 1
         found.is_plain = False
 
-    def are_hopeless(self, reason: str) -> bool:
+    def are_hopeless(self) -> bool:
         """Whether a trace that was tried again has been in vain as well."""
-        return self._causes[cause_of(reason)].refused > 1
+        return self._refused > 1
 
 
 def cause_of(reason: str) -> str:

@@ -7,8 +7,8 @@ costs, and how often such a step is called, is known by then:
    the last few takes ten times as long as a trace in plain Python: to load code, compare a call and write the function
    that packs its arguments takes as long as some more traces.  One that has been called `_OUTLIVES` times as often as
    all of them is on its own.
-   With `background=False`, which asks for code at the first call, that holds for steps of a few calls only
-   (`_FEW_CALLS`); and never for steps whose calls have to be compiled.
+   With `background=False`, which asks for code at the first call, as long as one trace is enough; and steps whose
+   calls have to be compiled are always traced.
 2. If many traces of such steps have come to nothing, and none has got a kernel, the next ones are plain Python at once.
    So they are if the compiled calls of `_SLOWER` of them have taken longer than plain ones, and those of none have not.
 3. Of those for which that is known, most are made without what a trace needs (`unbegun`; later.py).  One in so many is
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 #: So many steps of one code are known before the next one is judged by them; and so many of the last ones count.
 _EARLIER, _LAST = 2, 4
-#: What a trace has to save, in traces; and what one is taken to cost as long as none has been made, in seconds.
-_GAIN, _FIRST_SECONDS = 10.0, 0.03
+#: What a trace has to save, in traces; the same where calls wait for code; and what one is taken to cost until there
+#: has been one, in seconds.
+_GAIN, _GAIN_AT_ONCE, _FIRST_SECONDS = 10.0, 1.0, 0.03
 #: Calls of one that lives longer than those before, in calls of the longest of these.
 _OUTLIVES = 2
-#: Steps that are called less often are not worth waiting for, even if that was asked for.
-_FEW_CALLS = 100
 #: So many traces that have come to nothing are enough.
 _FRUITLESS = 6
 #: So many steps that were slower when they were compiled are enough.
@@ -174,9 +173,8 @@ class Lives:
         calls = stats.all_calls
         if not earnings._FIRST_SECONDS or len(earlier) < _EARLIER or calls >= _OUTLIVES * max(earlier):
             return
-        if is_patient and max(earlier) >= _FEW_CALLS:
-            return
-        if (max(earlier) - calls) * plain_seconds < _GAIN * (self._seconds or _FIRST_SECONDS):
+        gain = _GAIN_AT_ONCE if is_patient else _GAIN
+        if (max(earlier) - calls) * plain_seconds < gain * (self._seconds or _FIRST_SECONDS):
             raise Waiting(key, "steps of the same code have been called too seldom for a trace to pay")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import contextvars
 from collections.abc import Callable
 from typing import Any
@@ -192,15 +193,15 @@ def test_03_a_few_texts_take_turns() -> None:
 def test_04_the_account_of_a_cause() -> None:
     causes = Causes()
     for _ in range(_MOST):
-        causes.require("the captured w was 1, is 2", 3, is_structure=False, may_end=False)
+        causes.require("the captured w was 1, is 2", 3, is_structure=False, may_end=False, is_outdated=False)
     with pytest.raises(PlainCall, match="since the captured w was 1, is 2"):
-        causes.require("the captured w was 2, is 3", 5, is_structure=False, may_end=False)
-    causes.require("the captured w was 3, is 4", 5, is_structure=False, may_end=False)  # what plain.py lets try
+        causes.require("the captured w was 2, is 3", 5, is_structure=False, may_end=False, is_outdated=False)
+    causes.require("the captured w was 3, is 4", 5, is_structure=False, may_end=False, is_outdated=False)
     with pytest.raises(PlainCall):
-        causes.require("the captured w was 4, is 5", 900, is_structure=False, may_end=False)
-    causes.require("the captured v was 1, is 2", 900, is_structure=False, may_end=False)  # another one
+        causes.require("the captured w was 4, is 5", 900, is_structure=False, may_end=False, is_outdated=False)
+    causes.require("the captured v was 1, is 2", 900, is_structure=False, may_end=False, is_outdated=False)
     for _ in range(_MOST):  # after a kernel that was worth it
-        causes.require("the captured w was 5, is 6", 1900, is_structure=False, may_end=False)
+        causes.require("the captured w was 5, is 6", 1900, is_structure=False, may_end=False, is_outdated=False)
 
 
 def test_05_the_name_of_a_cause() -> None:
@@ -240,3 +241,17 @@ def test_07_parameters_are_ordinary_objects_again() -> None:
         weights[i % 3] = Weight(0.3)
     assert step.__call__ is step.__wrapped__
     assert all(type(w) is Weight for w in weights)
+
+
+def test_08_what_changes_before_there_is_a_kernel_is_tried_again_once() -> None:
+    """Whatever has changed that time."""
+    causes = Causes()
+    for k in range(4):
+        with contextlib.suppress(PlainCall):
+            causes.require(f"the captured w was {k}", 0, is_structure=False, may_end=False, is_outdated=True)
+    assert not causes.are_hopeless()
+    with pytest.raises(PlainCall):
+        causes.require("the captured v was 1", 0, is_structure=False, may_end=True, is_outdated=True)
+    assert causes.are_hopeless()
+    causes.require("the captured v was 2", 5_000, is_structure=False, may_end=True, is_outdated=True)
+    assert not causes.are_hopeless()
