@@ -123,7 +123,8 @@ class Watching(Untried):
             return not any(isinstance(one, Trying) and one.calls for one in around(self))
         if not self.done or (self.done * self.iteration < max(_WATCHED, self.patience) and not self.is_eager):
             return False
-        if self._is_behind() or not self._is_sensible() or self._is_tiny() or self._is_left_to_rows():
+        is_tiny = self._is_tiny()  # which is asked first: it may end what would be counted on behind others
+        if is_tiny or self._is_behind() or not self._is_sensible() or self._is_left_to_rows():
             return False
         if any(isinstance(one, Trying) and one.calls for one in (*self.inner, *self.within)):
             return False

@@ -224,6 +224,13 @@ def test_the_loop_in_one_that_is_given_up_has_its_turn(clock: Clock) -> None:
     assert type(inner) is Trying
 
 
+def test_a_loop_of_tiny_iterations_is_given_up_also_behind_one_that_is_tried(clock: Clock) -> None:
+    """Counting them would take a good part of their time, for as long as the other one finds no code."""
+    _, inner, tried = nested(clock, 0.002, 10_000, 1000)
+    assert tried == "outer"
+    assert inner.reason == "its iterations are too short to gain anything"
+
+
 def test_while_a_step_is_traced_sections_are_plain_code(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """They count nothing, and call nothing."""
     section = alone()
