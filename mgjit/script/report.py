@@ -39,7 +39,7 @@ class Report:
     def text(self) -> str:
         """A few lines on each loop."""
         lines = [
-            f"{note.filename}:{note.line}: runs as it stands. Line {note.at}: {note.reason}."
+            f"{note.filename}:{note.line}: runs as it stands. Line {note.at}: {_clause(note.reason)}."
             for note in self.notes
             if note.reason
         ]
@@ -54,6 +54,11 @@ def _time(seconds: float) -> str:
     return f"{1e6 * seconds:,.0f} us" if seconds < 1e-2 else f"{1e3 * seconds:,.0f} ms"
 
 
+def _clause(reason: str) -> str:
+    """A reason without its full stop: more may follow."""
+    return reason.rstrip(".")
+
+
 def _told(section: Section) -> list[str]:
     source, step = section.source, section.step
     place = f"lines {source.first} to {source.last} are" if source.last > source.first else f"line {source.first} is"
@@ -61,7 +66,7 @@ def _told(section: Section) -> list[str]:
     if step is None and source.in_reserve:
         return []
     if step is None:
-        why = section.reason or "the loop did not run long enough for it to be worth while"
+        why = _clause(section.reason) or "the loop did not run long enough for it to be worth while"
         if section.done and section.iteration:
             why += f" ({_time(section.iteration)} each)"
         return [f"{head}, which was not tried: {why}."]
