@@ -110,7 +110,7 @@ ADVICE = [
     ),
     Advice(
         "a function of math that others call",
-        "act = functools.partial(math.pow, 2.0)\n@mgjit.compile\ndef step(x):\n    return act(x)\ncalls = [(1.0,)]",
+        "@mgjit.compile\ndef step(x):\n    return max([x, 2.0], key=math.sin)\ncalls = [(1.0,)]",
         "TraceError",
         r"Call a function of math by a name \(f\(x\), or map\(f, xs\)\), not by a partial or key=",
         "act = {'pow': math.pow, 'tanh': math.tanh}\n@mgjit.compile\ndef step(x):\n"

@@ -124,6 +124,8 @@ OF_TENSOR = {
     "grad": Row(lambda f, x: f(lambda z: (z**3).sum() + z.prod())(x), ((3,),)),
     "value_and_grad": Row(lambda f, x: f(lambda z: (z.sin() * z).sum())(x), (A,)),
     "jacobian": Row(lambda f, x: f(lambda z: z.sum(axis=0) * z[0])(x), (A,)),
+    "vmap": Row(lambda f, x: (f(lambda row: (row * row.sin()).sum())(x), f(lambda row: row * 2.0, 1)(x)), (M,)),
+    "custom_gradient": Row(lambda f, x: f(lambda z: (z * z, lambda g: g * z * 2.0))(x), (A,)),
 }  # fmt: skip
 METHODS = {
     **dict.fromkeys(("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"), _binary),
