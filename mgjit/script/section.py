@@ -54,14 +54,15 @@ class Section(Counted):
         expected, worth: iterations, and seconds that are saved, as an earlier run has found; 0.0 if nothing is known.
         rows: what the loop goes through, if many iterations can be one call (rows.py). made: how many the last one was.
         most_rows: how many the next one may be. rows_in_vain: calls for so many in a row that were not made.
-        kept: what one such iteration takes over from another. is_entered: whether none has been tried in this round.
+        kept: what one such iteration takes over from another. kinds: the types of that in the last one but the first of
+            a round. is_entered: whether none has been tried in this round.
         patience: seconds of iterations that come before a try, since as many were too few in an earlier run.
     """
 
     __slots__ = (
         "allowed", "begun", "calls", "calls_to_come", "compiled", "each", "expected", "failures", "frame",
-        "gains", "goes_on", "inner", "is_entered", "is_inside", "is_plain", "judged", "kept", "lacks",
-        "lengths", "lost", "made", "may_have_rows", "most_rows", "namespace", "outer", "patience", "reason",
+        "gains", "goes_on", "inner", "is_entered", "is_inside", "is_plain", "judged", "kept", "kinds",
+        "lacks", "lengths", "lost", "made", "may_have_rows", "most_rows", "namespace", "outer", "patience", "reason",
         "rounds", "rows", "rows_in_vain", "slow", "source", "start", "step", "trace_seconds", "traces",
         "tracing", "unmeasured", "vain", "window", "within", "worth",
     )  # fmt: skip
@@ -94,6 +95,7 @@ class Section(Counted):
         self.may_have_rows, self.made, self.is_entered = source.rows is not None, 1, False
         self.most_rows, self.rows_in_vain = 256, 0
         self.kept: list[Any] = []
+        self.kinds: list[type] = []
 
     # ---- what the rewritten loop calls ------------------------------------------------------------------
 

@@ -12,8 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from .rows import columns, lists_of, skip, to_come
+from .running import is_inert
 from .trying import FRUITLESS, Trying
 
 TYPE_CHECKING = False
@@ -58,6 +60,10 @@ class TryingRows(Trying):
         if self.rows is None or not to_come(self.rows):
             self.is_inside = False
             return ()
+        if self._begins_otherwise(arguments) and not is_inert():
+            self._note_plain()
+            self._goes_plain(True)
+            return ()
         found = self._measured(arguments)
         self.each = self.compiled / self.window if self.window else self.each  # there may be few calls
         return found
@@ -74,6 +80,13 @@ class TryingRows(Trying):
         else:
             super()._was_plain(step, seconds)
 
+    def _begins_otherwise(self, arguments: Sequence[Any]) -> bool:
+        """Whether this is the first iteration, and a sum is an int as it is in no later one, such as `total = 0`."""
+        kinds, is_first, self.is_entered = list(map(type, self._kept(arguments))), self.is_entered, False
+        if not is_first:
+            self.kinds = kinds
+        return is_first and any(kind is int and kind is not later for kind, later in zip_longest(kinds, self.kinds))
+
     def _kept(self, arguments: Sequence[Any]) -> list[Any]:
         """What is taken over from one iteration to another; 0.0 stands for what has no value yet."""
         assert self.source.rows is not None
@@ -83,8 +96,7 @@ class TryingRows(Trying):
     def _attempt(self, step: OutlinedStep, arguments: Sequence[Any], allowed: float) -> Any:
         layout, kept = self.source.rows, self._kept(arguments)
         assert layout is not None
-        kinds, is_first, self.is_entered = set(map(type, kept)), self.is_entered, False
-        if not kinds <= _KEPT or (is_first and int in kinds):  # such as `total = 0`, a float from then on
+        if not set(map(type, kept)) <= _KEPT:
             return step.nothing
         self.kept[:], self.made = kept, 1
         given = {name: one for name, one in zip(layout.arguments, arguments) if name not in layout.kept}

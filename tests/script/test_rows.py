@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mgjit.script.rows import columns, is_finished, iterator_over, lists_of, skip, to_come
+from mgjit.script.trying_rows import TryingRows
 
 from .running import explained
 
@@ -228,3 +230,14 @@ def test_03_scripts(name: str, tmp_path: Path) -> None:
     found = explained(tmp_path, script)
     calls = max((int(one.replace(",", "")) for one in re.findall(r"([\d,]+) compiled call", found)), default=0)
     assert calls > 1900 or not is_compiled, found
+
+
+def test_04_a_first_iteration_that_begins_with_an_int_for_a_sum_stays_in_python() -> None:
+    """`total = count = 0`: the sum is a float in all later iterations, and the count is not."""
+    section: Any = SimpleNamespace(kinds=[], is_entered=False, _kept=list)
+    rounds = [[(0, 0), (0.5, 1), (0.7, 2)], [(0, 0), (0.1, 1)], [(0.0, 0), (0.1, 1)]]
+    told = []
+    for iterations in rounds:
+        section.is_entered = True
+        told.append([TryingRows._begins_otherwise(section, kept) for kept in iterations])
+    assert told == [[True, False, False], [True, False], [False, False]]
