@@ -31,7 +31,7 @@ def train(model: Model, x: float) -> float:
 
 
 @pytest.fixture
-def quick_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_to_change(monkeypatch: pytest.MonkeyPatch, only_thread: None) -> None:
     """Each plain call takes a second, and each compiled one ten."""
     monkeypatch.delenv("MGJIT_REFUSE", raising=False)
     monkeypatch.setattr(giving_up, "_CALLS_TO_CHANGE", 200)

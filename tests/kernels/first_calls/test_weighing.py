@@ -29,7 +29,7 @@ def train(model: Any, x: float) -> float:
 
 
 @pytest.fixture
-def times(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def times(monkeypatch: pytest.MonkeyPatch, only_thread: None) -> list[float]:
     """What a compiled call takes, and a plain one, in seconds: plain ones are quicker."""
     monkeypatch.delenv("MGJIT_REFUSE", raising=False)
     taken = [10.0, 1.0]
