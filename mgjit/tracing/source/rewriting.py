@@ -14,7 +14,7 @@ during a trace (source/installed.py).  What changes:
 6. A loop that does the same to each of many objects is recorded at once (record/uniform_loops.py).
 7. An inner function, a loop or a statement that only adds to gradients tells what it adds (source/contributions.py).
 8. A function that is called by a variable, an attribute or an expression is asked for its replacement, where functions
-   of math may be kept there: `f = math.tanh`, `self.activation(x)`, `ACTIVATIONS[name](x)`.
+   of math may be kept there (source/kept_functions.py): `f = math.tanh`, `self.activation(x)`.
 9. What may lead to the world outside of the step is looked at (source/watched.py).
 
 Code whose meaning this would change (a `yield`, `await`, `:=` or `super()` would end up in another function) stays as
@@ -25,17 +25,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import copy
 import dis
 import functools
-import math
-import sys
 from collections.abc import Iterable
-from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType
+from typing import Any
 
-from ...engine import functions as engine
 from ..record.uniform_loops import CALLS, use_of
 from ..surroundings.allowed import NOTHING, Outside
 from ..surroundings.code import codes
@@ -66,8 +62,9 @@ from .expressions import (
 )
 from .handlers import goes_on, takes_all
 from .implicit import NEW
+from .kept_functions import Kept
+from .meanings import Meanings, meanings
 from .names import NAME_OF_HELPERS, renamed
-from .semantics import REPLACEMENTS
 from .stores import StoresNoted
 from .text import FUNCTIONS, Text, around, text_of
 from .watched import Watching, leads_outside, refusing, uses_outside
@@ -82,54 +79,19 @@ def rewritten(functions: Iterable[FunctionType], outside: Outside = NOTHING) -> 
     Args:
         outside: where they may meet what depends on the world outside of the step.
     """
-    found = []
     functions = list(functions)
-    kept = _Kept(outside.builtins, outside.has_builtins_anywhere or any(map(_passes_on, functions)))
-    made: dict[tuple[int, int], CodeType | None] = {}  # closures share their code
+    distinct: dict[tuple[int, int], FunctionType] = {}  # closures share their code
     for function in functions:
-        original = function.__code__
-        key = id(original), id(function.__globals__)
-        if key not in made:
-            made[key] = _new_code(function, outside, kept)
-        code = made[key]
-        if code is not None and code is not original:
-            found.append((function, code))
-    return found
+        distinct.setdefault(_key(function), function)
+    meant = {key: meanings(function) for key, function in distinct.items()}
+    kept = Kept.of(outside, [(function.__code__, meant[key]) for key, function in distinct.items()])
+    made = {key: _new_code(function, meant[key], outside, kept) for key, function in distinct.items()}
+    pairs = [(function, made[_key(function)]) for function in functions]
+    return [(function, code) for function, code in pairs if code is not None and code is not function.__code__]
 
 
-class _Kept(NamedTuple):
-    """Where functions that are replaced may lie.
-
-    Attributes:
-        names: of variables and attributes. anywhere: whether any variable or element may be one.
-    """
-
-    names: frozenset[str]
-    anywhere: bool
-
-    def within(self, code: CodeType) -> _Kept:
-        """What of this matters to a function."""
-        named = {name for inner in codes(code) for name in (*inner.co_names, *inner.co_freevars)}
-        return _Kept(self.names & named, self.anywhere)
-
-
-def _passes_on(function: FunctionType) -> bool:
-    """Whether a function may do anything but call a function of math that it names."""
-    named = {name.rpartition(".")[2] for name, meaning in _meanings(function) if meaning.startswith("math_")}
-    return bool(named) and any(_loads_one_of(inner, named) for inner in codes(function.__code__))
-
-
-def _loads_one_of(code: CodeType, names: set[str]) -> bool:
-    """Whether code loads a function of these names as a value, as far as bytecode tells this from a call."""
-    found = list(dis.get_instructions(code))
-    for this, following in zip(found, found[1:]):
-        if this.argval in names and this.opname.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_DEREF")):
-            is_called = following.opname == "PUSH_NULL"
-            if sys.version_info >= (3, 12) or (sys.version_info >= (3, 11) and this.opname == "LOAD_GLOBAL"):
-                is_called = is_called or bool((this.arg or 0) & 1)
-            if not is_called:
-                return True
-    return False
+def _key(function: FunctionType) -> tuple[int, int]:
+    return id(function.__code__), id(function.__globals__)
 
 
 def notices_identity(functions: Iterable[FunctionType]) -> bool:
@@ -142,16 +104,15 @@ def notices_identity(functions: Iterable[FunctionType]) -> bool:
     )
 
 
-def _new_code(function: FunctionType, outside: Outside, kept: _Kept) -> CodeType | None:
-    meanings = _meanings(function)
+def _new_code(function: FunctionType, meant: Meanings, outside: Outside, kept: Kept) -> CodeType | None:
     leads = leads_outside(function.__code__, outside)
     kept = kept.within(function.__code__)
-    is_replaced = any(replacement for _, replacement in meanings)
+    is_replaced = any(replacement for _, replacement in meant)
     if not (leads or is_replaced or kept.anywhere or kept.names or _has_what_changes(function.__code__)):
         return None
     text = text_of(function)
     if text is not None:
-        return _rewritten(text, function.__code__, meanings, outside if leads else NOTHING, kept)
+        return _rewritten(text, function.__code__, meant, outside if leads else NOTHING, kept)
     if leads and uses_outside(function.__code__, outside):
         return refusing(function, outside)
     return renamed(function.__code__, {**vars(builtins), **function.__globals__})
@@ -180,70 +141,13 @@ def _has_what_changes(code: CodeType) -> bool:
     )
 
 
-_REPLACED = {id(original): name for name, original in REPLACEMENTS.items()}
-#: Functions that are not replaced, but whose meaning has to be known in uniform loops.
-_ITERATIONS = tuple(getattr(builtins, name) for name in CALLS)
-_COMPUTING = (
-    abs, engine.exp, engine.log, engine.maximum, engine.minimum, engine.relu, engine.sqrt, engine.tanh, engine.where,
-)  # fmt: skip
-_KNOWN = {id(function) for function in (*_ITERATIONS, *_COMPUTING)}
-
-
-def _meanings(function: FunctionType) -> tuple[tuple[str, str], ...]:
-    """The names (also with an attribute) that refer to something replaced, with the name of the replacement.
-
-    That of functions whose meaning alone has to be known is empty.
-    """
-    namespace = function.__globals__
-    found: dict[str, str] = {}
-    for inner in codes(function.__code__):
-        named = {name: namespace.get(name, getattr(builtins, name, None)) for name in inner.co_names}
-        for name, meant in (*named.items(), *_imports(inner)):
-            if name in WRITES:
-                found[f"*.{name}"] = "writing"  # of whatever object
-            if meant is contextlib:
-                found[f"{name}.suppress"] = "suppress"
-            if meant is math:
-                ours = [a for a in inner.co_names if REPLACEMENTS.get(f"math_{a}", name) is vars(math).get(a)]
-                found.update({f"{name}.{attribute}": f"math_{attribute}" for attribute in ours})
-            elif id(meant) in _REPLACED:
-                found[name] = _REPLACED[id(meant)]
-            elif id(meant) in _KNOWN:
-                found[name] = ""
-            elif isinstance(meant, ModuleType):
-                known = [a for a in inner.co_names if id(vars(meant).get(a)) in _KNOWN]
-                found.update({f"{name}.{attribute}": "" for attribute in known})
-    return tuple(sorted(found.items()))
-
-
 @functools.lru_cache(maxsize=1024)
-def _imports(code: CodeType) -> tuple[tuple[str, Any], ...]:
-    """The local names for what a function imports, as far as that is loaded, with their meanings."""
-    if dis.opmap["IMPORT_NAME"] not in code.co_code[::2]:
-        return ()
-    found: list[tuple[str, Any]] = []
-    module: Any = None
-    meant: Any = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "IMPORT_NAME":
-            meant = module = sys.modules.get(instruction.argval)
-        elif instruction.opname == "IMPORT_FROM":
-            meant = getattr(module, instruction.argval, None)
-        elif meant is not None and instruction.opname.startswith("STORE_"):
-            found.append((instruction.argval, meant))
-            meant = None
-    return tuple(found)
-
-
-@functools.lru_cache(maxsize=1024)
-def _rewritten(
-    text: Text, code: CodeType, meanings: tuple[tuple[str, str], ...], outside: Outside, kept: _Kept
-) -> CodeType | None:
+def _rewritten(text: Text, code: CodeType, meant: Meanings, outside: Outside, kept: Kept) -> CodeType | None:
     """The new code of a function; None if it is unchanged."""
     tree = ast.parse(text.lines, text.filename)
     nodes = around(tree, text.place[0])
     node: Any = next(n for n in nodes if isinstance(n, FUNCTIONS) and (n.lineno, n.col_offset) == text.place)
-    rewriter = _Rewriter(dict(meanings), text.lines, kept)
+    rewriter = _Rewriter(dict(meant), text.lines, kept)
     rewriter.function(node)
     if outside is not NOTHING:
         Watching(outside, rewriter.helper).function(node)
@@ -262,7 +166,7 @@ def _rewritten(
 class _Rewriter(ast.NodeTransformer):
     """Changes the body of one function, and of those inside it."""
 
-    def __init__(self, meanings: dict[str, str], source: str, kept: _Kept) -> None:
+    def __init__(self, meanings: dict[str, str], source: str, kept: Kept) -> None:
         self._meanings, self._source, self._kept = meanings, source, kept
         self._hidden: list[set[str]] = []
         self._functions: list[Any] = []

@@ -147,7 +147,7 @@ def mapped(function: Any, *iterables: Any, **options: Any) -> Any:
 
 def kept(function: Any) -> Any:
     """What is called in place of a function that is not known by its name."""
-    name = _REPLACED.get(id(function))
+    name = NAMES.get(id(function))
     return function if name is None else getattr(HELPERS, name)
 
 
@@ -159,7 +159,8 @@ REPLACEMENTS: dict[str, Any] = {"max": max, "min": min, "float": float, "int": i
 REPLACEMENTS.update(isinstance=isinstance, map=map)
 REPLACEMENTS.update(sorted=sorted, any=any, all=all, suppress=contextlib.suppress, id=id, print=print)
 REPLACEMENTS.update({f"math_{name}": original for name, original in vars(math).items() if callable(original)})
-_REPLACED = {id(original): name for name, original in REPLACEMENTS.items()}
+#: The names of the replacements, by the identity of what they replace.
+NAMES = {id(original): name for name, original in REPLACEMENTS.items()}
 
 
 def _helpers() -> dict[str, Any]:
