@@ -82,7 +82,7 @@ class Met:
             if not is_allowed(thing):
                 self.note_function(place)
             elif kind is BuiltinFunctionType and thing.__module__ in _COMPUTING:
-                self._note_builtin(place)
+                self._has_builtins_anywhere |= not _note_name(place, self._builtins)
         elif is_foreign(kind):
             self._note_object(place, thing)
         elif isinstance(thing, (io.StringIO, io.BytesIO)):
@@ -105,18 +105,7 @@ class Met:
 
     def note_function(self, place: Place) -> None:
         """A function or class that is not allowed."""
-        name = _name_of(place)
-        if name is not None:
-            self._functions.add(name)
-        else:
-            self._everywhere = True
-
-    def _note_builtin(self, place: Place) -> None:
-        name = _name_of(place)
-        if name is not None:
-            self._builtins.add(name)
-        else:
-            self._has_builtins_anywhere = True
+        self._everywhere |= not _note_name(place, self._functions)
 
     def _note_object(self, place: Place, thing: Any) -> None:
         kind = type(thing)
@@ -172,12 +161,15 @@ class Met:
         )
 
 
-def _name_of(place: Place) -> str | None:
-    """The name of the variable or attribute that a place is."""
-    has_name = isinstance(place, (Variable, Attribute, ClassAttribute)) or (
+def _note_name(place: Place, names: set[str]) -> bool:
+    """Add the name of a place, if it is a variable or an attribute; returns whether it is."""
+    is_named = isinstance(place, (Variable, Attribute, ClassAttribute)) or (
         isinstance(place, Entry) and place.parent is None
     )
-    return place.name if has_name and isinstance(place.name, str) else None
+    if is_named and isinstance(place.name, str):
+        names.add(place.name)
+        return True
+    return False
 
 
 def names_of(survey: Survey, modules: Iterable[ModuleType]) -> Iterator[Iterable[str]]:
