@@ -27,7 +27,14 @@ class Purse:
     def start(self) -> None:
         """The program begins now."""
         self._account, self._began, self._plain = Account(_FLAT, _SHARE), thread_time(), 0.0
-        self.note, self.trust = self._account.note, self._account.add
+
+    def note(self, seconds: float) -> None:
+        """Note what was saved, or spent, if it is less than 0.0."""
+        self._account.note(seconds)
+
+    def trust(self, seconds: float) -> None:
+        """Let so much more be spent, because earlier runs have saved it."""
+        self._account.add(seconds)
 
     def left(self, to_come: float = 0.0) -> float:
         """How much may still be spent; less than 0.0 if it has been too much.

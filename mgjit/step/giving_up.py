@@ -119,8 +119,8 @@ class GivingUp(Looping[P, R]):
         self._kernels.catch_up()
         self._changes += 1
         calls = self.stats.calls
-        are_most = calls >= _CALLS_TO_CHANGE and 2 * self._changes > calls and not weighing.is_over
-        if not (are_most and weighing.is_due() and self._may_be_weighed(weighing)):
+        are_most = calls >= _CALLS_TO_CHANGE and 2 * self._changes > calls
+        if not (are_most and self._may_be_weighed(weighing) and weighing.is_due()):
             return self._choose_call(kernel)(*args)
         if weighing.wants_plain_call:
             result = self._plain_to_compare(weighing, args, {})
@@ -157,8 +157,9 @@ class GivingUp(Looping[P, R]):
         self.stats.note_plain("it is measured how long plain Python takes", is_waiting=True)
         plain = functools.partial(weighing.timed, self._bare(), *args, **kwargs)
         work = functools.partial(as_part, self._options.precision, plain)
-        things = kernels.attached() if may_detach() else ()
-        weighing.is_exact &= may_detach()
+        is_exact = may_detach()
+        weighing.is_exact &= is_exact
+        things = kernels.attached() if is_exact else ()
         try:
             return self._turn.take(functools.partial(Detached(things).during, work) if things else work)
         finally:
