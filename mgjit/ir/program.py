@@ -363,6 +363,11 @@ class Program:
     gradients: list[Node] = field(default_factory=list)
 
     @property
+    def asks_first(self) -> bool:
+        """Whether a call that is for another path ends before it has written anything that can be seen."""
+        return self.verdict >= 0
+
+    @property
     def phases(self) -> tuple[tuple[str, list[Node]], ...]:
         """Name and nodes of each phase."""
         phases = ("forward", self.forward), ("backward", self.backward), ("update", self.update)

@@ -317,9 +317,9 @@ def emitted(
         made = _straight(lambda: lowered(None, False), options.grads, goal) if may_be_straight and not simply else None
         return made or lowered(goal, simply)
 
-    threads = threads_for(compiler, options)
     def emit(program: Program, layout: Layout) -> str:
-        return emit_c(program, layout, options.mode, vector_functions(trace, compiler, options), clock, threads)
+        functions, threads = vector_functions(trace, compiler, options), threads_for(compiler, options)
+        return emit_c(program, layout, options.mode, functions, clock, threads)
 
     return _simplest_if_necessary(best, emit)
 

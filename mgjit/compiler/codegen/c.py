@@ -71,7 +71,7 @@ def emit_c(
         emitter = FunctionEmitter(program, layout, blocks, vectors)
         emitter.nodes(program.rotation.nodes)
         parts.append(emitter.function("between_rows", next_row=", void *const *next"))
-    if program.row is not None and program.verdict < 0:
+    if program.row is not None and not program.asks_first:
         emitters = [FunctionEmitter(program, layout, blocks, vectors)]
         emitters[0].nodes(program.row.nodes)
     unsigned = [UNSIGNED] if any(slot.format in ("L", "Q") for slot in layout.slots) else []
@@ -91,10 +91,10 @@ def emit_c(
     else:
         names = [name for name, _ in phases]
         output = f"((const real *)m[{layout.slot_number('output')}])"
-        ending = f"{output}[{program.verdict}]" if program.verdict >= 0 else ""
+        ending = f"{output}[{program.verdict}]" if program.asks_first else ""
         at_once = called(names, ending=ending)
         parts.append(exported("int mgjit_step(void *const *m)", f"{{ ENTER {at_once} LEAVE return 0; }}\n"))
-        in_one = program.is_straight and program.verdict < 0
+        in_one = program.is_straight and not program.asks_first
         loop = row_loop(program, layout, *_in_rows(emitters)) if in_one else ""
         if rotated:
             loop = rotated_loop(layout, names)

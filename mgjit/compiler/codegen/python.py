@@ -53,7 +53,7 @@ def emit_python(program: Program, layout: Layout, clock: Clock | None = None) ->
 
 def _step(program: Program, layout: Layout) -> str:
     lines = ["def step(m):", "    forward(m)"]
-    if program.verdict >= 0:
+    if program.asks_first:
         lines += [f"    if m[{layout.slot_number('output')}][{program.verdict}] != 0.0:", "        return"]
     return "\n".join([*lines, "    backward(m)", "    update(m)", ""])
 

@@ -55,7 +55,7 @@ _OF_ROWS = frozenset({"input", "output", "scratch"})
 
 def rotate(program: Program) -> None:
     """Give a Program a `rotation`, if that saves a pass over memory."""
-    if program.separate or program.given or program.is_straight or program.verdict >= 0 or not _is_plain(program):
+    if program.separate or program.given or program.is_straight or program.asks_first or not _is_plain(program):
         return
     following: dict[Array, Array] = {}
     parts = [Part(node) for node in copy_nodes([*program.backward, *program.update], Substitution())]

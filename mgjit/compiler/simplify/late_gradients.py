@@ -53,7 +53,7 @@ FEWEST, A_KEPT_NUMBER = 1024, 4
 
 def compute_gradients_late(program: Program) -> None:
     """Move gradients into a phase of their own, in place."""
-    if program.separate or program.given or program.verdict >= 0:
+    if program.separate or program.given or program.asks_first:
         return
     nests = list(program.backward)
     accesses = [(s, use) for _, nodes in program.phases for s in statements(nodes) for use in (*reads(s), *writes(s))]
