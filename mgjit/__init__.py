@@ -28,6 +28,9 @@ else:
             globals().update({each: found[each] for each in found.keys() - globals().keys()})  # or a program has set it
             if name in found:
                 return found[name]
+            if hasattr(import_module(".tensor", __name__), name):
+                hint = f"functions of tensors are in {__name__}.tensor: {__name__}.tensor.{name}"
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r}; {hint}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

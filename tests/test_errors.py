@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+import mgjit
 from mgjit import errors
 from mgjit.ir import printer
 
@@ -124,3 +125,10 @@ def test_a_repr_in_angles_is_whole() -> None:
     assert errors.described([Long(), Long()]) == "list [<something with a text of more than forty characters>...]"
     assert errors.described(Long()) == "Long <something with a text of more than forty characters>"
     assert errors.described({"a": 1.0, "b": Long()}) == "dict {'a': 1.0, ...}"
+
+
+def test_a_function_of_tensors_that_is_looked_for_at_the_top() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'randn'; .* are in mgjit\.tensor: mgjit\.tensor\.randn$"):
+        mgjit.randn  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'rabdn'$"):
+        mgjit.rabdn  # noqa: B018

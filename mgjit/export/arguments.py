@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..engine.precision import FLOAT32, FLOAT64, Precision
 from ..errors import ArgumentError, ArgumentValueError, user_location
 from ..ir.trace import InputRegion
 from ..tracing.call.inputs import BufferNode, NumberNode, NumbersNode
@@ -66,6 +67,11 @@ class CArgument:
     def is_integer(self) -> bool:
         """Whether it holds ints."""
         return self.format not in "fd"
+
+    @property
+    def precision(self) -> Precision | None:
+        """Of its floats; None for ints."""
+        return None if self.is_integer else FLOAT32 if self.format == "f" else FLOAT64
 
     def declaration(self) -> str:
         """Of the parameter."""

@@ -4,7 +4,8 @@
    checksum of their bits, in the order of the memory.
 2. Before the initialisation, the memory holds nans: nobody may rely on what is there.
 3. It prints what differs, or that nothing does, and returns 0 only then.
-4. Of a step in fast mode, only results are compared, with a tolerance: compilers may reorder its operations.
+4. If numbers differ and the compiler has made one rounding of a product and a sum, it says which option is missing.
+5. Of a step in fast mode, only results are compared, with a tolerance: compilers may reorder its operations.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.precision import FLOAT32, FLOAT64, Precision
+from ..engine.precision import FLOAT32, Precision
 from .arguments import as_array
 from .design import Data, Design
 from .numbers import CHECKSUM_BASIS, CHECKSUM_PRIME, checksum, element_texts, lines_of
@@ -63,7 +64,7 @@ static void add(const {number} *numbers, long count)
 """
 _HIGH = "        checksum = (checksum ^ (uint32_t)(one.bits >> 32)) * {prime}u;\n"
 
-_LOAD = """\
+LOAD = """\
 static {number} weights[{size}];
 
 static int load(void)
@@ -74,6 +75,21 @@ static int load(void)
     return count == {size};
 }}
 """
+
+_FUSED = """\
+static {number} product_and_sum({number} x, {number} y, {number} z)
+{{
+    return x * y + z;
+}}
+
+static int is_contracted(void)
+{{
+    volatile {number} x = {x}, z = {z}; /* z is minus the square of x, rounded */
+    return product_and_sum(x, x, z) != 0;
+}}
+"""
+#: A number whose square is no number, and minus that square, rounded.
+_UNROUNDED = {"double": ("0x1.0000001p+0", "-0x1.0000002p+0"), "float": ("0x1.001p+0f", "-0x1.002p+0f")}
 
 _COMPARE = """\
         for (int k = 0; k < {macro}_SIZE_OF_RESULT; k++)
@@ -102,8 +118,11 @@ def check_text(design: Design) -> str:
         basis, prime = hex(CHECKSUM_BASIS), hex(CHECKSUM_PRIME)
         high = high.format(prime=prime)
         parts.append(_ADD.format(number=number, integer=integer, basis=basis, prime=prime, nan=nan, high=high))
+    if is_exact:
+        x, z = _UNROUNDED[number]
+        parts.append(_FUSED.format(number=number, x=x, z=z))
     if design.in_file:
-        parts.append(_LOAD.format(prefix=prefix, number=number, size=design.file_size))
+        parts.append(LOAD.format(prefix=prefix, number=number, size=design.file_size))
     parts.append("\n".join(_main(design, learned)))
     return "\n".join(parts)
 
@@ -114,12 +133,12 @@ def _inputs(design: Design) -> list[str]:
     found = []
     for number, one in enumerate(design.arguments.arguments):
         numbers = [as_array(one, row[number]) for row in rows]
-        precision = None if one.is_integer else FLOAT32 if one.format == "f" else FLOAT64
         head = f"static const {one.type} in_{one.name}[CALLS]"
         if one.size is None:
-            found.append("\n".join([f"{head} = {{", *lines_of([x for row in numbers for x in row], precision), "};\n"]))
+            elements = lines_of([x for row in numbers for x in row], one.precision)
+            found.append("\n".join([f"{head} = {{", *elements, "};\n"]))
         else:
-            found.append(_table(f"{head}[{one.size}]", numbers, precision))
+            found.append(_table(f"{head}[{one.size}]", numbers, one.precision))
     return found
 
 
@@ -161,7 +180,7 @@ def _main(design: Design, learned: Sequence[Data]) -> list[str]:
     lines.append("    }")
     if learned:
         wanted = checksum([_recorded(design, one) for one in learned])
-        lines += [f"    add(memory.{one.name}, {len(one.numbers)});" for one in learned]
+        lines += [f"    add({design.first_of(one, 'memory.')}, {len(one.numbers)});" for one in learned]
         lines += [
             f"    if (checksum != {wanted:#x}u) {{",
             f'        printf("{prefix}: parameters and state differ after the last call\\n");',
@@ -169,10 +188,13 @@ def _main(design: Design, learned: Sequence[Data]) -> list[str]:
             "    }",
         ]
     said = "all bits as recorded" if design.mode == "strict" else "as recorded, but for rounding"
+    lines.append(f'    if (wrong) printf("{prefix}: %d numbers differ\\n", wrong);')
+    if design.mode == "strict":
+        why = "a product and a sum are rounded once: compile with -ffp-contract=off"
+        lines.append(f'    if (wrong && is_contracted()) printf("{prefix}: {why}\\n");')
     return [
         *lines,
-        f'    if (wrong) printf("{prefix}: %d numbers differ\\n", wrong);',
-        f'    else printf("{prefix}: %d call%s, {said}\\n", CALLS, CALLS == 1 ? "" : "s");',
+        f'    if (!wrong) printf("{prefix}: %d call%s, {said}\\n", CALLS, CALLS == 1 ? "" : "s");',
         "    return wrong != 0;",
         "}",
         "",

@@ -30,6 +30,8 @@ foreach(name {names})
 
     add_executable(${{name}}_check ${{name}}_check.c)
     target_link_libraries(${{name}}_check ${{name}})
+    add_executable(${{name}}_example ${{name}}_example.c)
+    target_link_libraries(${{name}}_example ${{name}})
     add_test(NAME ${{name}} COMMAND ${{name}}_check WORKING_DIRECTORY ${{CMAKE_CURRENT_SOURCE_DIR}})
 endforeach()
 """

@@ -14,6 +14,7 @@ Constant data lies in the C file, or in a data file that the caller loads, or le
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +24,17 @@ from ..ir.opcodes import GRADIENT, PARAMETER, STATE
 from ..ir.program import Array, Program, arrays_read, arrays_written, statements
 from ..ir.trace import IndexCheck
 from ..tracing.call.plan import ArgumentPlan
+from ..tracing.tracer.sites import Sites
 from ..tracing.tracer.tracer import TracedCall
 from .arguments import CArguments
 from .emitter import NUMBERS
 from .memory import Contents
+from .names import unique
+from .naming import Known
 from .recording import Recording
 
 _NAMES = {PARAMETER: "parameters", GRADIENT: "gradients", STATE: "state"}
+_MEANINGS = {PARAMETER: "learned numbers", GRADIENT: "their gradients", STATE: "what else stays"}
 
 
 @dataclass
@@ -41,6 +46,8 @@ class Data:
         name: of the C array, without the prefix.
         numbers: at first.
         changes: whether the step writes them: then they are a member of the memory.
+        about: what they are, for people.
+        shape: of the tensor that they are; else how many there are.
         offset: where they begin in the data file, in numbers.
     """
 
@@ -48,6 +55,8 @@ class Data:
     name: str
     numbers: array[float]
     changes: bool
+    about: str
+    shape: tuple[int, ...]
     offset: int = 0
 
 
@@ -62,6 +71,7 @@ class Design:
         in_file: whether constant data lies in a data file.
         outputs: how many numbers the step gives.
         results: comments about what they are.
+        sites: the lines that the statements of the program come from.
         kept: (array, element, limit) of the ints in the state that are indices.
     """
 
@@ -77,6 +87,7 @@ class Design:
     results: list[str]
     plan: ArgumentPlan
     recording: Recording
+    sites: Sites
     kept: list[tuple[Array, int, int]] = field(default_factory=list)
     data: list[Data] = field(default_factory=list)
 
@@ -105,18 +116,26 @@ class Design:
         """Whether the memory has to be initialised before the first call."""
         return bool(self.changing) or bool(self.file_size)
 
-    def members(self) -> list[tuple[str, int, str]]:
-        """Name, size and meaning of the arrays in the memory."""
-        meanings = {"parameter": "learned numbers", "gradient": "their gradients", "state": "what else stays"}
-        found = [(one.name, len(one.numbers), meanings[one.target.space]) for one in self.changing]
-        return [*found, ("scratch", self.layout.scratch_size, "only used during a call")]
+    def members(self) -> list[tuple[str, tuple[int, ...], str]]:
+        """Name, shape and meaning of the arrays in the memory."""
+        found = [(one.name, one.shape, one.about) for one in self.changing]
+        return [*found, ("scratch", (self.layout.scratch_size,), "only used during a call")]
+
+    def first_of(self, one: Data, memory: str = "memory->") -> str:
+        """The C expression for the first number of an array in the memory."""
+        return f"{memory}{one.name}" if len(one.shape) == 1 else f"({self.number} *){memory}{one.name}"
+
+    def element(self, one: Data, index: str) -> str:
+        """The C expression for one of its numbers."""
+        first = self.first_of(one)
+        return f"({first})[{index}]" if len(one.shape) > 1 else f"{first}[{index}]"
 
     def sources(self) -> dict[Array, str]:
         """For each array that is no scratch, the C expression for its first element."""
         found = {}
         for one in self.data:
             if one.changes:
-                found[one.target] = f"memory->{one.name}"
+                found[one.target] = self.first_of(one)
             elif self.in_file:
                 found[one.target] = f"memory->weights + {one.offset}"
             else:
@@ -143,8 +162,14 @@ def kept_indices(memory: Memory, traced: TracedCall) -> list[tuple[Array, int, i
     return [] if array_ is None else [(array_, offset, count) for offset, count in found]
 
 
-def data_of(program: Program, memory: Memory, contents: Contents) -> list[Data]:
-    """The numbers that exist before the first call and that the Program uses."""
+def data_of(
+    program: Program, memory: Memory, contents: Contents, known: Mapping[int, Sequence[Known]], prefix: str
+) -> list[Data]:
+    """The numbers that exist before the first call and that the Program uses.
+
+    Args:
+        known: what the user knows about each region of parameters, and of state. prefix: of all C names.
+    """
     used: set[Array] = set()
     written: set[Array] = set()
     for _, nodes in program.phases:
@@ -158,11 +183,19 @@ def data_of(program: Program, memory: Memory, contents: Contents) -> list[Data]:
         STATE: contents.states,
     }
     found: list[Data] = []
+    taken = {"scratch", "weights"}
     offset = 0
     for kind, name in _NAMES.items():
         for region, (_, array_) in enumerate(memory.regions[kind]):
             if array_ in used and array_.space != "scratch":
+                content = numbers[kind][region]
+                about = known[STATE if kind == STATE else PARAMETER][region]
                 label = name if len(memory.regions[kind]) == 1 else f"{name}{region}"
-                found.append(Data(array_, label, numbers[kind][region], array_ in written, offset))
-                offset += len(numbers[kind][region])
+                if about.path:
+                    label = unique(about.path if kind == PARAMETER else f"{about.path}.grad", taken, prefix)
+                taken.add(label)
+                text = ": ".join(filter(None, [about.path, _MEANINGS[kind], about.parts]))
+                shape = about.shape if len(about.shape) > 1 else (len(content),)
+                found.append(Data(array_, label, content, array_ in written, text, shape, offset))
+                offset += len(content)
     return found

@@ -18,7 +18,9 @@ from ..compiler.codegen.layout import Layout
 from ..compiler.codegen.scalar import ScalarEmitter
 from ..engine.arithmetic import SQUARE_IS_PRODUCT
 from ..engine.precision import FLOAT32, FLOAT64
-from ..ir.program import Array, Block, Program
+from ..ir.program import Array, Block, Node, Program
+from ..tracing.tracer.sites import Sites
+from .lines import as_comment, line_of
 
 TYPES = {
     "b": "int8_t", "B": "uint8_t", "h": "int16_t", "H": "uint16_t", "i": "int32_t", "I": "uint32_t",
@@ -77,7 +79,8 @@ class Helpers:
         uses_tables: whether index tables are looked up.
     """
 
-    def __init__(self, prefix: str, program: Program, mode: str) -> None:
+    def __init__(self, prefix: str, program: Program, mode: str, sites: Sites) -> None:
+        self.sites = sites
         self.prefix, self.number = prefix, NUMBERS[program.precision]
         self.is_single = program.precision is FLOAT32
         self.is_fast = mode == "fast"
@@ -85,6 +88,7 @@ class Helpers:
         self.used: set[Array] = set()
         self.uses_math = self.uses_tables = self.has_power = self.has_unsigned = self.has_rolled_loops = False
         self.blocks = 0
+        self.line = ""  # of the user's, from which the last node came
 
     def take(self) -> list[str]:
         """The functions of blocks collected so far; begins anew."""
@@ -138,6 +142,18 @@ class ExportEmitter(ScalarEmitter):
         self.helpers, self.number = helpers, helpers.number
         self._sources, self._constants, self._parameters = sources, constants, parameters
         self._uses_scratch = self._calls_blocks = False
+
+    def nodes(self, nodes: Sequence[Node]) -> None:
+        """Outside of all loops, with comments that say where they come from."""
+        if self.open_loops:
+            super().nodes(nodes)
+            return
+        for node in nodes:
+            line = line_of(node, self.helpers.sites)
+            if line not in ("", self.helpers.line):
+                self.line(as_comment(line))
+                self.helpers.line = line
+            super().nodes([node])
 
     def call(self, operation: str, operands: Sequence[str]) -> str:
         helpers = self.helpers
@@ -218,7 +234,7 @@ class ExportEmitter(ScalarEmitter):
                 source = f"memory->scratch + {self.layout.offset_of[array]}"
             else:
                 source = self._sources[array]
-            used.add(re.split(r"\W", source)[0])
+            used.update(re.findall(r"\w+", source))
             if source == array.name:  # it is a parameter
                 continue
             constant = "const " if array in self._constants else ""

@@ -20,21 +20,25 @@ from ..base.garbage import without_garbage_collection
 from ..compiler.codegen.layout import lay_out
 from ..compiler.pipeline.pipeline import lower
 from ..compiler.toolchain.target import Processor
+from ..engine.leaks import PlainCall
 from ..errors import ArgumentError, ArgumentValueError, ExportError, RandomnessError, UnsupportedError, user_location
 from ..kernels.factory import Maker
 from ..kernels.kernels import Kernels
 from ..tracing.call.node import Frame
 from ..tracing.call.plan import ArgumentPlan
 from ..tracing.tracer.knowledge import Again
+from ..tracing.tracer.sites import Sites
 from ..tracing.tracer.tracer import TracedCall
 from .arguments import c_arguments
 from .check import check_text
 from .cmake import CMAKE, cmake_text, exports_of
 from .design import Design, data_of, kept_indices
 from .gradients import contract
+from .guide import example_text, page_text
 from .header import header_text
 from .memory import contents
 from .names import require_identifier
+from .naming import known
 from .numbers import little_endian
 from .recording import record
 from .results import describe_outputs
@@ -96,7 +100,8 @@ class Request:
                     "pass another directory, or move that file."
                 )
         others = exports_of(_beginning(self.directory / CMAKE)) if (self.directory / CMAKE).exists() else []
-        present = [one for one in others if (self.directory / f"{one}.c").exists()]
+        needed = (".c", "_check.c", "_example.c")
+        present = [one for one in others if all((self.directory / f"{one}{end}").exists() for end in needed)]
         files = {**files, CMAKE: cmake_text({*present, self.name}).encode("ascii")}
         written = []
         for name, content in files.items():
@@ -146,12 +151,12 @@ def export_step(
             plan = kernels.maker.plan(_first(calls))
             frames = [_packed(plan, call, number) for number, call in enumerate(calls)]
         try:
-            traced = kernels.maker.traced(plan)
+            traced, sites = _traced(kernels.maker, plan)
             break
         except Again:
             if calls is None:
-                raise _without_calls() from None
-    return request.write(_files(kernels.maker, plan, traced, frames, request))
+                raise _without_calls(kernels) from None
+    return request.write(_files(kernels.maker, plan, traced, sites, frames, request))
 
 
 def listed_calls(calls: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
@@ -197,21 +202,33 @@ def _last_call(kernels: Kernels) -> tuple[ArgumentPlan, list[Frame]]:
     """The plan and the arguments of the last call that a kernel has made."""
     kernel = kernels.last
     if kernel is None or kernel.plan.values or kernel.plan.objects or None in kernel.frame.buffers:
-        raise _without_calls()
+        raise _without_calls(kernels)
     plan, frame = kernel.plan, kernel.plan.frame()
     frame.packed[:] = kernel.frame.packed
     frame.buffers = list(kernel.frame.buffers)
     return plan, [frame]
 
 
-def _without_calls() -> ArgumentError:
+def _without_calls(kernels: Kernels) -> ArgumentError:
+    names = ", ".join(kernels.maker.names) + ("," if len(kernels.maker.names) == 1 else "")
     return ArgumentError(
         f"{user_location()}: there is no compiled call whose arguments the export could be made for and check itself "
-        "with. Pass arguments: step.export(directory, name=..., calls=[(x, y, 0.1)])."
+        f"with. Pass arguments: step.export(directory, name=..., calls=[({names})])."
     )
 
 
-def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequence[Frame], request: Request) -> Any:
+def _traced(maker: Maker, plan: ArgumentPlan) -> tuple[TracedCall, Sites]:
+    """A trace and the lines that its records come from: none of them where noting lines gets in its way."""
+    try:
+        noted = maker.noted(plan)
+    except PlainCall:
+        return maker.traced(plan), Sites()
+    return noted.traced, noted.sites
+
+
+def _files(
+    maker: Maker, plan: ArgumentPlan, traced: TracedCall, sites: Sites, frames: Sequence[Frame], request: Request
+) -> Any:
     code = getattr(maker.function, "__code__", None)
     location = f"{code.co_filename}:{code.co_firstlineno}" if code else maker.qualname
     _refuse(traced, location)
@@ -235,8 +252,9 @@ def _files(maker: Maker, plan: ArgumentPlan, traced: TracedCall, frames: Sequenc
         results=describe_outputs(traced.result),
         plan=plan,
         recording=record(maker, plan, traced, frames),
+        sites=sites,
         kept=kept_indices(lowered.memory, traced),
-        data=data_of(lowered.program, lowered.memory, found),
+        data=data_of(lowered.program, lowered.memory, found, known(maker.function, traced), request.name),
     )
     return _texts(design)
 
@@ -256,6 +274,8 @@ def _texts(design: Design) -> dict[str, bytes]:
         f"{design.prefix}.h": f"{top}{header}",
         f"{design.prefix}.c": f"{top}{source}",
         f"{design.prefix}_check.c": check_text(design),
+        f"{design.prefix}_example.c": example_text(design),
+        f"{design.prefix}_readme.md": page_text(design, __version__),
     }
     made = {name: text.encode("ascii", "replace") for name, text in files.items()}
     return {**made, f"{design.prefix}_weights.bin": weights} if design.in_file else made

@@ -17,6 +17,7 @@ from ..ir.trace import IndexCheck
 from .design import Design
 from .emitter import ExportEmitter, Helpers
 from .header import init_prototype, memory_size, run_prototype
+from .lines import as_comment
 from .numbers import array_text, integer_type
 
 _CHECKS = """\
@@ -42,7 +43,7 @@ _LARGEST = {"b": 127, "B": 255, "h": 32767, "H": 65535, "?": 255}
 
 def source_text(design: Design) -> str:
     """The text of the C file, without the lines at the top."""
-    helpers = Helpers(design.prefix, design.program, design.mode)
+    helpers = Helpers(design.prefix, design.program, design.mode, design.sites)
     functions, calls = _functions(design, helpers)
     parts = [f'#include "{design.prefix}.h"\n']
     if helpers.uses_math:
@@ -73,7 +74,8 @@ def _data(design: Design, helpers: Helpers) -> list[str]:
         name = f"{prefix}_first_{one.name}" if one.changes else f"{prefix}_{one.name}"
         if any(map(_is_not_zero, one.numbers)) if one.changes else one.target in helpers.used:
             head = f"static const {design.number} {name}[{len(one.numbers)}]"
-            found.append(array_text(head, one.numbers, precision))
+            about = "" if one.changes or not one.about else as_comment(one.about) + "\n"
+            found.append(about + array_text(head, one.numbers, precision))
     constants = design.program.constants
     if any(array.space == "constant" for array in helpers.used):
         head = f"static const {design.number} {prefix}_constants[{len(constants)}]"
@@ -125,8 +127,7 @@ def _init(design: Design) -> str:
         source = f"weights[{one.offset} + k]" if design.in_file else f"{design.prefix}_first_{one.name}[k]"
         if not design.in_file and not any(map(_is_not_zero, one.numbers)):
             source = float_literal(0.0, design.program.precision)
-        size = len(one.numbers)
-        lines.append(f"    for (long k = 0; k < {size}; k++) memory->{one.name}[k] = {source};")
+        lines.append(f"    for (long k = 0; k < {len(one.numbers)}; k++) {design.element(one, 'k')} = {source};")
     return "\n".join([*lines, "}", ""])
 
 
@@ -162,8 +163,8 @@ def _groups(checks: Sequence[IndexCheck]) -> list[tuple[int, int, range]]:
 
 def _kept_checks(design: Design) -> list[str]:
     """Lines that check the indices that earlier calls, or the caller, have left in the memory."""
-    named = {one.target: one.name for one in design.changing}
-    found = [(f"memory->{named[array]}[{k}]", count) for array, k, count in design.kept if array in named]
+    named = {one.target: one for one in design.changing}
+    found = [(design.element(named[array], str(k)), count) for array, k, count in design.kept if array in named]
     return [_refusal(design, _is_no_index(text, design.number, range(count))) for text, count in found]
 
 

@@ -188,6 +188,7 @@ class _PatientKernels(Kernels):
         return super().fitting(arguments, True)
 
 
+@with_short_tracebacks
 def freeze(step: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> FrozenStep[P, R]:
     """The forward part of a step, compiled, with the numbers of the model as they are now.
 

@@ -49,5 +49,5 @@ def test_the_caller_compiles(exported: Path) -> None:
 
 
 def test_the_files_that_it_names_exist(exported: Path) -> None:
-    names = set(re.findall(r"`(net\.[ch]|net_check\.c|CMakeLists\.txt)`", DOCUMENT))
+    names = set(re.findall(r"`(net\.[ch]|net_(?:check|example)\.c|net_readme\.md|CMakeLists\.txt)`", DOCUMENT))
     assert names == {path.name for path in (exported / "net").iterdir()}

@@ -80,7 +80,7 @@ def test_05_memory_is_the_callers_and_a_macro_says_how_much(name: str, tmp_path:
     text = (tmp_path / "net.h").read_text("ascii")
     total = re.search(r"#define NET_MEMORY_SIZE (\d+)", text)
     assert total is not None
-    members = text.split("typedef struct {")[1].split("}")[0]
+    members = re.sub(r"/\*.*?\*/", "", text.split("typedef struct {")[1].split("}")[0], flags=re.DOTALL)
     assert sum(map(int, re.findall(r"\[(\d+)\]", members))) * 8 == int(total[1])
     assert "sizeof(net_memory) == NET_MEMORY_SIZE ? 1 : -1" in (tmp_path / "net.c").read_text("ascii")
 
@@ -90,9 +90,10 @@ def test_06_float32_has_no_double_but_in_functions_of_the_library(name: str, tmp
     step, _, calls = MAKERS[name](dtype="float32")
     step.export(tmp_path, "net", calls=calls)
     text = (tmp_path / "net.c").read_text("ascii")
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     allowed = re.sub(r"\(float\)(tanh|exp|log)\(\(double\)\w+(\[\d+\])?\)", "", text)
     assert "double" not in allowed
-    assert re.findall(r"(?<![\w.])\d+\.\d+(?![\df])", text.split("*/", 1)[1]) == []  # every literal has its suffix
+    assert re.findall(r"(?<![\w.])\d+\.\d+(?![\df])", text) == []  # every literal has its suffix
     for compiler in ("gcc", "clang"):
         compiled(tmp_path, "net", compiler)  # with -Wdouble-promotion -Wfloat-conversion -Werror
 
@@ -217,3 +218,16 @@ def test_without_any_compiler_an_export_is_written_all_the_same(
     step.export(tmp_path, "net", calls=calls)
     if shutil.which("gcc"):
         assert "all bits" in checked(tmp_path, "net", "gcc")
+
+
+def test_09_a_compiler_that_rounds_products_and_sums_once_is_named(tmp_path: Path) -> None:
+    """Without the option that forbids it, as gcc is for processors that have such an instruction."""
+    if "fma" not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip("this processor has no such instruction")
+    step, _, calls = classifier()
+    step.export(tmp_path, "net", calls=calls)
+    command = [require("gcc"), "-std=gnu99", "-O2", "-mfma", "net.c", "net_check.c", "-o", "check", "-lm"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    done = subprocess.run(["./check"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "net: a product and a sum are rounded once: compile with -ffp-contract=off\n" in done.stdout

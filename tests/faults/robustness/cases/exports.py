@@ -55,7 +55,7 @@ EXPORTS = [
         "product.export(tempfile.gettempdir(), 'net')",
         "ArgumentError",
         "user.py:1: there is no compiled call whose arguments the export could be made for and check itself "
-        "with. Pass arguments: step.export(directory, name=..., calls=[(x, y, 0.1)]).",
+        "with. Pass arguments: step.export(directory, name=..., calls=[(x,)]).",
     ),
     Case(
         "product.export(tempfile.gettempdir(), 'net', calls=[])",
