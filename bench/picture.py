@@ -24,7 +24,7 @@ BARS = {
     "undecorated": "plain Python",
     "micrograd": "micrograd",
 }
-WIDTH, LEFT, RIGHT, TOP, ROW = 720, 110, 150, 46, 30
+WIDTH, LEFT, RIGHT, TOP, ROW = 720, 110, 190, 46, 30
 STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#24292f}.small{font-size:11px;fill:#57606a}"
     ".grid{stroke:#d0d7de}rect{fill:#8aa6c1}.ours{fill:#c23b22}.back{fill:#fff}"

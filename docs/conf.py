@@ -33,6 +33,7 @@ html_title = "mgjit"
 html_static_path = ["static"]
 html_css_files = ["style.css"]
 html_copy_source = html_show_sourcelink = False
+html_show_search_summary = False  # it is fetched page by page, which browsers forbid without a server
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 autodoc_member_order = "bysource"

@@ -65,7 +65,7 @@ def picture(score, width=96, height=60):
         for start, end in zip(starts, [*starts[1:], width]):
             s = line[start] / 6
             shade = f"rgb({int(215 + 36 * s)},{int(231 - 40 * abs(s))},{int(215 - 36 * s)})"
-            parts.append(f'<rect x="{start}" y="{row}" width="{end - start}" height="1.05" fill="{shade}"/>')
+            parts.append(f'<rect x="{start}" y="{row}" width="{end - start + 0.5}" height="1.5" fill="{shade}"/>')
     for (x, y), label in zip(points, labels):
         place = f'cx="{(x + 1.7) * width / 4.4:.2f}" cy="{(1.75 - y) * height / 2.75:.2f}"'
         parts.append(f'<circle {place} r="0.8" fill="{"#c2410c" if label > 0 else "#1d4ed8"}"/>')

@@ -28,7 +28,7 @@ from .names import (
     walk,
 )
 from .records import field, record
-from .slices import slices_of
+from .slices import taken_before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Outline:
         arguments, results: names.
         read_only_as_numbers: whether the other code may see the object of a result, or only numbers of it.
         shared: names of the module that the step assigns where functions read them.
-        attributes: the arguments that stand for attributes of an object, or for slices (slices.py), with all
+        attributes: the arguments that stand for attributes of an object, or for slices and bits (slices.py), with all
             places where they are read.
         leaving: how many of the last stops only count where objects are used; -1 where these cannot be left to Python.
         pattern: the variables of the loop, if many iterations can be one call; None otherwise.
@@ -151,8 +151,8 @@ def find_names(outline: Outline, used_later: Callable[[str], bool] | None) -> No
             outline.arguments.remove(name)
             outline.attributes.update(found)
     taken = {node.id for node in nodes_of(candidate.tree) if isinstance(node, ast.Name)}
-    slices, gone = slices_of(statements, varying - assigned, taken)
-    outline.attributes.update(slices)
+    before, gone = taken_before(statements, varying - assigned, set(outline.arguments), taken)
+    outline.attributes.update(before)
     outline.arguments = [name for name in outline.arguments if name not in gone]
     is_notebook = is_module and used_later is not None
     as_objects = set() if is_notebook else _read_afterwards(outline, as_objects=True)

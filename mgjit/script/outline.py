@@ -20,6 +20,7 @@ from .interface import Outline, Refusal, find_names
 from .moved import LEAVING, leaves, may_move, scalars_of
 from .names import called_name, children, names_in, nodes_of, root_name, walk, words
 from .objects import leave_objects
+from .slices import bits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _pattern(outline: Outline) -> Pattern | None:
         return None
     if outline.moved or outline.stops or outline.shared or outline.without_last or outline.candidate.in_reserve:
         return None
-    if any(isinstance(place, ast.Subscript) for places in outline.attributes.values() for place in places):
+    if any(not isinstance(place, ast.Attribute) for places in outline.attributes.values() for place in places):
         return None
     pattern, names = _unpacked(loop.target), names_in([loop.target]).writes
     written = names_in(loop.body).writes
@@ -303,8 +304,21 @@ def _is_preparation(statement: ast.stmt, candidate: Candidate, known: Knowledge)
     if any(isinstance(node, (ast.Attribute, ast.Subscript)) for target in targets for node in nodes_of(target)):
         return False
     if any(is_bitwise(n) or (isinstance(n, ast.Call) and called_name(n) in known.bitwise) for n in walk([statement])):
-        return True
+        return not _computes_with_bits(statement, known)
     return _only_chooses(statement.value, candidate, known)
+
+
+def _computes_with_bits(statement: ast.stmt, known: Knowledge) -> bool:
+    """Whether a statement calls something with bits that the step can get: `loss = error(model(x), a ^ b)`."""
+    nodes = nodes_of(statement)
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    taken = {id(part) for one in bits_of([statement], names_in([statement]).reads - bound) for part in nodes_of(one)}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    if any(is_bitwise(node) and id(node) not in taken for node in nodes):
+        return False
+    return known.bitwise.isdisjoint(map(called_name, calls)) and not all(
+        called_name(call) in _SAFE_CALLS | _SAFE_METHODS or root_name(call.func) in ("random", "math") for call in calls
+    )
 
 
 def _is_changed(statement: ast.stmt, later: Sequence[ast.stmt]) -> bool:

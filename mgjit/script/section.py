@@ -181,6 +181,13 @@ class Section(Counted):
         self.lacks, self.unmeasured = True, 0
         return None
 
+    def are_ints(self, *numbers: Any) -> bool:
+        """Whether the step may get bits of these; where looking at them could be noticed, there is no step."""
+        if all(type(number) in (int, bool) for number in numbers):
+            return True
+        self.lacks, self.unmeasured = True, 0
+        return False
+
     def noted(self, value: Any) -> Any:
         """Note that Python has evaluated an expression; returns its value."""
         return value

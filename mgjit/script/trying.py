@@ -98,7 +98,7 @@ class Trying(Section):
         if is_inert():
             return ()
         if lacks:
-            self.end("it takes a slice of something that is no list")
+            self.end("it takes a slice of something that is no list, or bits of what is no int")
             return ()
         self._note_plain()
         comes_last(self)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 from collections.abc import Iterable, Sequence
 
 from .names import SCOPES, children, names_in, walk
@@ -134,10 +135,9 @@ def _both(*tests: ast.expr) -> ast.expr:
 
 
 def _instead(like: ast.expr, number: int) -> ast.expr:
-    """A copy of `name.attribute`, or what takes a slice."""
-    if isinstance(like, ast.Subscript):
-        return taken_by(_method(number, "cut"), like)
-    assert isinstance(like, ast.Attribute)
+    """A copy of `name.attribute`, or what takes a slice, or bits."""
+    if not isinstance(like, ast.Attribute):
+        return taken_by(functools.partial(_method, number), like)
     assert isinstance(like.value, ast.Name)
     return ast.copy_location(
         ast.Attribute(ast.copy_location(ast.Name(like.value.id, ast.Load()), like.value), like.attr, ast.Load()), like

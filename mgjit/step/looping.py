@@ -79,7 +79,9 @@ class Looping(Phased[P, R]):
         the parameters then hold the state after a whole number of steps, which `.stats.calls` counts.
 
         Args:
-            columns, named: the arguments, by position or name.  progress: whether to show a progress bar.
+            columns: the arguments, by position.
+            named: the same, by name.
+            progress: whether to show a progress bar.
             threads: how many run rows at the same time; None: one for each processor.  For steps that write nothing.
 
         Returns:

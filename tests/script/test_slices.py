@@ -1,4 +1,4 @@
-"""Which slices a step gets in place of a list."""
+"""Which slices a step gets in place of a list, and which bits of ints."""
 
 from __future__ import annotations
 
@@ -57,3 +57,22 @@ def test_03_slices_of_anything_else_are_not_taken() -> None:
         assert section.lacks
     assert section.called(None) == ()
     assert type(section) is Off
+
+
+def test_04_bits_of_arguments_are_looked_at_in_front_of_the_step() -> None:
+    head = "for k in range(9):\n    a, b = data[k]\n    "
+    updates = head + "w -= 0.1 * f(a, {})\n    v -= w * w\n    u -= v * v\n"
+    for text in (updates, head + "loss = f(a, {})\n    loss.backward()\n"):
+        found = only(text.format("float(a ^ b), (a >> 1) & 1, a ^ b"))
+        assert [len(places) for places in found.attributes.values()] == [2, 1]
+        assert {"a", "b"} & set(found.arguments) == {"a"}
+    for expression in ("h(a) ^ b", "a ^ b % 2", "a << b", "a ^ 0.5", "[a ^ c for c in cs]", "3 ^ 1", "w ^ a"):
+        assert not only(updates.format(expression)).attributes, expression
+
+
+def test_05_bits_of_anything_else_are_not_taken() -> None:
+    section = Trying(StepSource("", "", "", 1, 1, 1), {})
+    assert section.are_ints(3, True)
+    assert not section.lacks
+    assert not section.are_ints(3, {1})
+    assert section.lacks

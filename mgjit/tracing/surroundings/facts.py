@@ -277,9 +277,10 @@ class Facts:
         return self._in_entries() or self._in_classes() or self._in_containers()
 
     def _in_entries(self) -> str:
-        for k, (_, get, name, path) in enumerate(self._gets):
+        for k, (namespace, get, name, path) in enumerate(self._gets):
             now, meant = get(name, MISSING), self._meant[k]
-            if now is not meant and not is_equal(now, meant):
+            is_loaded = meant is MISSING and now is not meant and _is_loaded(namespace, name)
+            if now is not meant and not is_equal(now, meant) and not is_loaded:
                 return describe_difference(spelled(path), meant, now)
             self._meant[k] = _to_compare(now, meant)
         for k, (cell, meant, path) in enumerate(self._cells):
@@ -387,6 +388,17 @@ def _is_submodule(namespace: Any, name: str) -> bool:
     """Whether an entry of a module is there because a submodule has been imported, by anybody."""
     content = namespace[name]
     return isinstance(content, ModuleType) and content.__name__ == f"{namespace.get('__name__')}.{name}"
+
+
+def _is_loaded(namespace: Any, name: str) -> bool:
+    """Whether an entry of mgjit itself is there because somebody has used it: a program finds it before that, too."""
+    ask: Any = namespace.get("__getattr__") if type(namespace) is dict else None
+    if getattr(ask, "__module__", "") != __name__.partition(".")[0]:
+        return False
+    try:
+        return ask(name) is namespace[name]
+    except AttributeError:
+        return False
 
 
 def describe_difference(path: str, meant: Any, now: Any) -> str:

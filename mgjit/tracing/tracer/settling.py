@@ -14,6 +14,7 @@ After it has been put back:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from operator import is_
@@ -33,6 +34,7 @@ from ..record.counters import Counted
 from ..record.numpy_numbers import as_result, has_float64
 from ..record.recorder import Recorder
 from ..record.values import TracedTypes
+from ..source.leaving import line_that_fills
 from ..surroundings.places import ALL, Attribute, Place
 from ..surroundings.roles import Roles
 from ..surroundings.survey import Survey
@@ -266,23 +268,28 @@ class Settling:
             kind = "number" if is_traced_number(content) else type(content).__name__
             what = "None" if content is None else f"a {kind}"
             reason = (
-                f"{self.location}: the step leaves {what} in {place.describe()}. A compiled call can change numbers "
-                "that are there, also in lists, but it adds no elements and assigns no other objects. Return it, and "
-                "keep it outside of the step"
+                f"{self._line(place)}: the step leaves {what} in {place.describe()}. A compiled call can change "
+                "numbers that are there, also in lists, but it adds no elements and assigns no other objects. Return "
+                "it, and keep it outside of the step"
             )
             return NewStructure(reason, self.entered.live())
         if isinstance(content, Tensor):
             return LeakError(
-                f"{self.location}: the step leaves a tensor in {place.describe()} that a compiled call cannot make "
+                f"{self._line(place)}: the step leaves a tensor in {place.describe()} that a compiled call cannot make "
                 "anew: a part of one from outside, or one of the call before. Keep x.copy(); or assign to the elements "
                 "of a tensor that is there: `x[...] = y`, inside of `with mgjit.no_grad():`."
             )
         what = "a traced value" if is_traced(content) else f"a {type(content).__name__} with traced values"
         return LeakError(
-            f"{self.location}: the step leaves {what} in {place.describe()}, and a compiled call has no such objects. "
-            "Return the number and keep it outside of the step; if this is a list that the step fills anew in each "
-            "call, such as a tape, empty it at the end of the step: tape.clear()."
+            f"{self._line(place)}: the step leaves {what} in {place.describe()}, and a compiled call has no such "
+            "objects. Return the number and keep it outside of the step; if this is a list that the step fills anew in "
+            "each call, such as a tape, empty it at the end of the step: tape.clear()."
         )
+
+    def _line(self, place: Place) -> str:
+        """`file:line` of what has put something at a place, or of the step."""
+        names = re.findall(r"\w+", place.describe())
+        return line_that_fills(names[-1], self.survey.functions) or self.location
 
     def look_at_fixed(self, plan: HeapPlan, fixed: list[tuple[Place, Any]]) -> None:
         """Numbers that were fixed for the trace are what they were.

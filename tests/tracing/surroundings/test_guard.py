@@ -9,6 +9,7 @@ import pytest
 
 import mgjit
 from mgjit import tensor as T
+from mgjit.tracing.surroundings.facts import Facts
 from mgjit.tracing.surroundings.guard import Guard
 from mgjit.tracing.surroundings.survey import Survey
 
@@ -268,3 +269,20 @@ def test_11_a_short_list_of_functions_is_compared_at_each_call() -> None:
     assert step(1.0) == 4.0
     hooks.clear()
     assert step(1.0) == 5.0
+
+
+@pytest.mark.parametrize(("name", "differs"), [("data", False), ("save", False), ("anything", True)])
+def test_12_what_mgjit_loads_when_it_is_first_used_is_no_change(
+    monkeypatch: pytest.MonkeyPatch, name: str, differs: bool
+) -> None:
+    monkeypatch.delitem(vars(mgjit), name, raising=False)
+    facts = Facts(())
+    facts.entry(vars(mgjit), name, f"mgjit.{name}")
+    assert not facts.difference()
+    if differs:
+        monkeypatch.setitem(vars(mgjit), name, 1.0)
+    else:
+        getattr(mgjit, name)
+    assert bool(facts.difference()) is differs
+    monkeypatch.setitem(vars(mgjit), name, 2.0)
+    assert facts.difference()
