@@ -43,6 +43,7 @@ _UNTIL_QUICK = 0.02
 _ASKING, _MOST_UNASKED = 0.01, 1000
 #: Questions without a result, that compiled calls have not made up for, may take so many seconds, and such a part.
 _IN_VAIN, _VAIN_PART = 0.05, 0.03
+TOO_SLOW = "compiled calls took longer than Python"
 _COSTLY = "traces of it, and calls without code, cost more than compiled calls have saved"
 
 
@@ -202,7 +203,7 @@ class Trying(Section):
         self.lost = 0.0 if is_first else max(0.0, self.lost + lost)
         is_slow = slow > _SLOW // 2 and self.calls > _FIRST_CALLS and not self.step.may_be_quicker()
         if is_slow or self.lost > _LOST:
-            self.end("compiled calls took longer than Python")
+            self.end(TOO_SLOW)
 
     def _failed(self, error: Exception) -> Sequence[Any]:
         """After an exception, which has changed nothing."""

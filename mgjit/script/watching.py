@@ -5,7 +5,8 @@
    run is tried in the first iteration.
 2. Of loops that run in one another, in the same function or not, the outermost one is tried first whose iterations are
    neither too long nor too few (`is_ahead`).  Those in it are plain code meanwhile, also while it is traced, and have
-   their turn when it is given up.  An outer loop that does nothing but go through others waits for them (`Reserve`).
+   their turn when it is given up.  An outer loop that does nothing but go through others waits for them (`Reserve`),
+   unless calls would be much of their iterations, and its own are short enough to be one call.
 3. Of expressions that evaluate a model, evaluations are timed (`WatchingValue`).
 """
 
@@ -18,7 +19,7 @@ from time import thread_time
 from .purse import LOADING, PURSE
 from .running import around, comes_last, is_inert
 from .section import Off, Section, loops
-from .trying import Trying
+from .trying import TOO_SLOW, Trying
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ _TINY, _SURE = 12e-6, 1000
 _TINY_ROW, _FEWEST_ROWS, _ROW_TRACE = 0.5e-6, 16, 0.05
 #: An outer loop is left to one in it of so many of these iterations, if they take such a part of the time.
 _MANY_ROWS, _MOST_OF_TIME = 64, 0.7
+#: It is not left to those in it whose iterations are shorter than this, of which the calls would be much, if its own
+#: take at most so long: then its trace is short.
+_QUICK, _WHOLE = 60e-6, 2e-3
 _TOO_SHORT = "its iterations are too short to gain anything"
 _TOO_LONG = "its iterations are too long, or too few, for one step: what is inside of it is tried instead"
 
@@ -159,7 +163,7 @@ class Watching(Untried):
 
 
 class Reserve(Watching):
-    """The loops in it come first; it is tried where their iterations are too short to gain anything."""
+    """The loops in it come first; it is tried where calls for their iterations would gain little."""
 
     __slots__ = ()
 
@@ -168,11 +172,21 @@ class Reserve(Watching):
         """Never; but a step may be tried later."""
         if not self._look():
             return False
-        if self.inner and all(inner.reason == _TOO_SHORT for inner in self.inner):
+        gain_little = self.inner and all(inner.reason in (_TOO_SHORT, TOO_SLOW) for inner in self.inner)
+        if gain_little or self._is_quick():
             self.__class__ = Watching  # type: ignore[assignment]
         elif all(isinstance(inner, Off) for inner in self.inner):
             self.end("the loops in it cannot be compiled")
+        else:
+            self.rest()
         return False
+
+    def _is_quick(self) -> bool:
+        """Whether a call for one of its iterations gains more than calls for those of the loops in it."""
+        if not self.done or self.iteration > _WHOLE or self._is_left_to_rows():
+            return False
+        are_untried = all(type(one) is Watching and not one.worth for one in self.inner)
+        return are_untried and all(one.done and one.iteration < _QUICK for one in self.inner)
 
     def is_ahead(self) -> bool:
         return False

@@ -41,11 +41,28 @@ def test_a_loop_in_reserve_waits_for_the_one_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "kind"), [("its iterations are too short to gain anything", Watching), ("it is refused", Off)]
+    ("reason", "kind"),
+    [
+        ("its iterations are too short to gain anything", Watching),
+        ("compiled calls took longer than Python", Watching),
+        ("it is refused", Off),
+    ],
 )
 def test_a_loop_in_reserve_is_for_iterations_that_are_too_short(reason: str, kind: type) -> None:
     outer, inner = pair()
     inner.end(reason)
+    assert not outer.ready
+    assert type(outer) is kind
+
+
+@pytest.mark.parametrize(
+    ("inside", "whole", "kind"), [(20e-6, 80e-6, Watching), (200e-6, 800e-6, Reserve), (20e-6, 20e-3, Reserve)]
+)
+def test_a_loop_in_reserve_is_for_short_iterations_of_few(inside: float, whole: float, kind: type) -> None:
+    """Where the calls would be much of an iteration of the loop in it, and its own are no long trace."""
+    outer, inner = pair()
+    outer.done, outer.iteration = 10, whole
+    inner.done, inner.iteration = 40, inside
     assert not outer.ready
     assert type(outer) is kind
 
