@@ -283,7 +283,7 @@ def report(comparison: Comparison, results: Sequence[Result], start: Sequence[st
     lines = [
         "# Results",
         "",
-        "Made by `python bench/compare.py`; what is compared and how: [README.md](README.md).",
+        "Made by `python bench/compare.py`; [what is compared, and how](README.md).",
         "",
     ]
     if is_one:

@@ -70,15 +70,18 @@ floaty = Floaty()
 _INTRODUCTION = """\
 # Bad inputs
 
-The error for each kind of bad input: where the third column says "plain", with `refuse="error"` or
-`MGJIT_REFUSE=error`; by default, plain Python makes that call, with one `PlainWarning` of the same text. Where it says
-"error", plain Python raises one as well, or it is one about mgjit's own functions and options. Each line is a test
-(`tests/faults/robustness/`), and this file is made from the same data: `python -m tests.faults.robustness.bad_inputs
---write`. After each error all parameters, gradients and state are as they were, and the next call is right. Errors are
-those of `mgjit.errors`, each of which is also the standard exception that fits, so that `except TypeError` works in
-code that does not know mgjit. Exceptions raised by the user's own code pass through unchanged.
+Each line is a mistake, and what mgjit says about it. The third column tells who reports it:
 
-`...` in a message stands for any text. `user.py` is the file with the code, which begins with this:
+- **plain**: by default, plain Python makes the call, and one `PlainWarning` has this text. With `refuse="error"` or
+  `MGJIT_REFUSE=error`, it is the error.
+- **error**: it is always an error. Plain Python would raise one as well, or the mistake is in a call of mgjit itself.
+
+After each error all parameters, gradients and state are as they were, and the next call is right. Each error is also
+the standard exception that fits, so `except TypeError` works in code that does not know mgjit. Exceptions of your own
+code pass through unchanged.
+
+The page is made of tests, by `python -m tests.faults.robustness.bad_inputs --write`. `...` in a message stands for any
+text. `user.py` is the file with the code, which begins with this:
 
 ```python
 {prelude}```

@@ -28,10 +28,11 @@ PRELUDE = NAMES[: NAMES.index("class Node")] + "import random\n\n"
 _INTRODUCTION = """\
 # Programs as people write them
 
-Each line is a test (`tests/programs/people/`) that runs a program with and without the decorator and compares all
-numbers that it shows, bit for bit: none is stopped. The right column says what its calls were, and why some were plain
-Python: with one warning, and at the price of plain Python. `python -m tests.programs.people.people --write` writes this
-file.
+Each line is a program of the kind that people write, with `@mgjit.compile` above its step. It ran with the decorator
+and without, and all numbers that it shows were the same, bit for bit. The right column says how its calls were made.
+Where they were plain Python, that is said with the reason, as in the one warning that the program gives.
+
+The page is made of tests, by `python -m tests.programs.people.people --write`.
 """
 
 

@@ -73,19 +73,21 @@ class Node:
 _INTRODUCTION = """\
 # Forms of a step, and traps
 
-Each line is a test (`tests/test_footguns.py`) that runs a script with and without the decorator, over several calls,
-and compares everything that can be observed, bit for bit. This file is made from the same data: `python -m
-tests.programs.traps.traps --write`. "As Python" means that both are equal; if a step depends on something that has
-changed, it is traced again. Every other outcome is a warning, or an error of `mgjit.errors` with the line of the user's
-code and what to write instead. Errors are what `refuse="error"` gives; by default, plain Python makes these calls, and
-the outcome is as Python, with a `PlainWarning` that has the text of the error. `...` in a message stands for any text.
+Each line is a small program that runs with the decorator and without. After several calls, everything that can be
+observed is compared, bit for bit.
 
-What a step captures is compared with what it was when the step was traced. Numbers are compared at every call, and so
-are the objects around a step if there are few of them. Comparing long lists of parameters, methods and modules takes
-longer than a step, so it happens at every call at first (where there are more than 300 things to compare, at the first
-three), and then often enough to take a fiftieth of the time. A change in the middle of a fast loop can therefore be
-noticed some calls late, which a RetraceWarning reports; if calls follow each other within 10 µs, also up to 15 calls
-after the loop. One that has been undone by then is not noticed. `step.clear()` after the change avoids that.
+- **As Python**: both are equal. If something that the step depends on has changed, it is traced again.
+- Every other outcome is a warning, or an error of `mgjit.errors`, with the line of your code and what to write instead.
+- The errors are those of `refuse="error"`. By default, plain Python makes these calls: the numbers are as Python's, and
+  a `PlainWarning` has the text of the error.
+- `...` in a message stands for any text.
+
+What lies around a step (parameters, methods, modules) is compared with what it was when the step was traced. Numbers
+are compared at every call, and so is everything else where there is little of it. Long lists are compared at the first
+calls, and later so rarely that it takes a fiftieth of the time. So a change in the middle of a fast loop may be noticed
+some calls late, with a `RetraceWarning`. Call `step.clear()` after such a change.
+
+The page is made of tests (`tests/test_footguns.py`), by `python -m tests.programs.traps.traps --write`.
 """
 
 
