@@ -80,7 +80,8 @@ def separation_of(trace: Trace, structure: str) -> Separation:
         )
     stores = _positions(trace.op, ops.STORE)
     before = stores[: bisect_left(stores, passes[-1])]
-    reason = "it computes with tensors" if trace.nests else _refused(trace, passes, before)
+    tensors = "it computes with tensors, and only steps over scalars can be separated. Use threads= instead"
+    reason = tensors if trace.nests else _refused(trace, passes, before)
     if reason:
         return Separation(reason, structure=structure)
     return _Walk(trace, passes[-1], stores).separation(structure)
