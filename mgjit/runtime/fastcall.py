@@ -301,7 +301,7 @@ class _Writer(ConditionWriter):
         undone: list[str] = []
         if self.kernel.verdict >= 0:
             undo = Undo(self.kernel)
-            draws.insert(0, f"{self.name_of(undo.save)}()")
+            draws = [*undo.saving(self.name_of), *draws]
             undone = [
                 f"if {self.name_of(self.kernel.outputs)}[{self.kernel.verdict}] != 0.0:",
                 f"    return {self.name_of(undo.of_counted(counter))}()",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..compiler.build.code import Code
     from .kernel import Kernel
 
+#: So many memories are copied by a statement each.
+_MOST_STATEMENTS = 8
 #: What a quick call returns when it was undone.
 UNDONE = object()
 
@@ -67,6 +69,13 @@ class Undo:
             saved[:] = view
         if self._states is not None:
             self._states.save()
+
+    def saving(self, name_of: Callable[[Any], str]) -> list[str]:
+        """Statements that do the same; `name_of` as of `SavedStates.saving`."""
+        if len(self._pairs) > _MOST_STATEMENTS:
+            return [f"{name_of(self.save)}()"]
+        lines = [f"{name_of(saved)}[:] = {name_of(view)}" for saved, view in self._pairs]
+        return lines if self._states is None else [*lines, *self._states.saving(name_of)]
 
     def restore(self) -> None:
         """Put the copies back, after a call that is undone; may be repeated."""

@@ -36,21 +36,27 @@ class Counting(random.Random):
 
 
 @pytest.mark.parametrize("kind", [random.Random, Own, Counting, "default_rng", "RandomState"])
-@pytest.mark.parametrize("is_known", [True, False])
-def test_a_state_is_restored(kind: Any, is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["not known", "save", "saving"])
+def test_a_state_is_restored(kind: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever in its words it was, with half of a pair of normal numbers, and as often as is asked for."""
-    if not is_known:
+    if way == "not known":
         monkeypatch.setattr(saved, "_offset", lambda: 0)
     if isinstance(kind, str):
         kind = getattr(pytest.importorskip("numpy").random, kind)
     generator = kind(5)
     draw = getattr(generator, "gauss", None) or generator.normal
-    states = SavedStates([generator])
+    states, names = SavedStates([generator]), dict[str, Any]()
+
+    def name_of(thing: Any) -> str:
+        names[f"n{id(thing)}"] = thing
+        return f"n{id(thing)}"
+
+    save = "\n".join(states.saving(name_of)) if way == "saving" else "save()"
     for count in (0, 1, 3, 311, 700):
         for _ in range(count):
             draw(0.0, 1.0)
         before = str(state_of(generator))
-        states.save()
+        exec(save, {"save": states.save, **names})  # noqa: S102 - our own text
         drawn = [draw(0.0, 1.0) for _ in range(5)]
         for _ in range(2):
             states.restore()
