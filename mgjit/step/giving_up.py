@@ -3,7 +3,8 @@
 1. Quick calls of one kernel are weighed against plain ones, and so are calls that change the kernel, where the quick
    path of the last one does not take them (first_calls/weighing.py).
 2. To look for the kernel of another path takes time in each call that leaves one.  What that has cost, beside what
-   compiled calls have saved, is kept account of (base/account.py).
+   compiled calls have saved, is kept account of (base/account.py).  Where there has been no plain call, one is made
+   before that is judged.
 3. Where compiled calls lose, kernels and their memory are given up.  A clock has decided that, so there is no warning;
    `stats.last` and `explain()` say it.
 """
@@ -75,6 +76,9 @@ class GivingUp(Looping[P, R]):
         """A call that the quick path of a kernel has undone."""
         if self._is_leaving:  # and that of another one before
             return self._other_path(missed, args)
+        if self._account.left < 0.0 and self._is_weighed and not self._plain_seconds:
+            missed.missed = 0
+            return self._plain_to_know(args)
         started, calls, traces = thread_time(), self.stats.calls, self.stats.traces
         self._is_leaving = True
         try:
@@ -83,8 +87,15 @@ class GivingUp(Looping[P, R]):
             self._is_leaving = False
         kernel, is_compiled = self._kernels.last, self.stats.calls > calls and self.stats.traces == traces
         is_usual = self._is_weighed and is_compiled and kernel is not None and kernel.helped > FIRST_HELPS
-        if is_usual and self._has_missed_too_much(started, 0.0):
+        if is_usual and self._has_missed_too_much(started, 0.0) and self._plain_seconds:
             self._give_up_losing(_PATHS_LOSE)
+        return result
+
+    def _plain_to_know(self, args: Any) -> Any:
+        """The first plain call of a step that was traced at once: only now one can tell what its kernels have saved."""
+        weighing = Weighing()
+        result = self._plain_to_compare(weighing, args, {})
+        self._plain_seconds, self._counted = weighing.last, (0, 0)
         return result
 
     def _other_path(self, missed: Kernel, args: Any) -> Any:

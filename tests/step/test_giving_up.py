@@ -102,3 +102,25 @@ def test_3_kernels_that_are_never_used_again_are_given_up(monkeypatch: pytest.Mo
     assert type(model) is Model
     assert step.stats.plain_calls < 600
     assert step.__call__ is step.__wrapped__
+
+
+def test_2_what_plain_python_takes_is_measured_before_paths_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that is traced at its first call has no plain call to compare with: one is made, and nothing given up."""
+    monkeypatch.setattr(Leaving, "_is_weighed", True)
+    monkeypatch.setattr(giving_up, "_FLAT", 0.0)
+    monkeypatch.setattr(giving_up, "_MOST_OF_CALL", 1e-9)  # to find a path is quicker than any plain call
+    monkeypatch.setattr(giving_up, "FIRST_OF_PATHS", 10**9)
+    totals = [0.0, 0.0]
+
+    def work(k: int, total: list[float]) -> float:
+        total[0] += 0.5 * k
+        while total[0] > 3.0:
+            total[0] -= 1.5
+        return sum(total)
+
+    step: Any = mgjit.compile(background=False, verify="never")(lambda k: work(k, totals))
+    others = [0.0, 0.0]
+    for k in range(200):
+        assert step(k % 4) == work(k % 4, others)
+    assert step.stats.waiting_calls == 1
+    assert step.stats.calls == 199

@@ -56,13 +56,14 @@ class Weighing:
     Attributes:
         is_over: whether the step is weighed no more. is_slower: whether plain calls are quicker.
         ratio: how many times longer a compiled call takes, in the last round.
+        last: seconds of the last call that was noted.
         is_exact: whether plain calls of the round are what they would be for good; otherwise they may take longer.
     """
 
     def __init__(self) -> None:
         self.is_over = self.is_slower = False
         self.is_exact = True
-        self.ratio = 0.0
+        self.ratio = self.last = 0.0
         self._round, self._left, self._times = 0, _ROUNDS[0][0], 0
         self._blocks: list[list[float]] = [[]]
         self._kernels = 1
@@ -91,7 +92,8 @@ class Weighing:
 
     def note(self, seconds: float) -> None:
         """Note what a call has taken."""
-        self._blocks[-1].append(max(0.0, seconds - seconds_of_clock()))
+        self.last = max(0.0, seconds - seconds_of_clock())
+        self._blocks[-1].append(self.last)
 
     def begin_block(self) -> None:
         """Forget the calls of the block: what is told by them is what it takes to change the kernel."""
