@@ -203,7 +203,7 @@ class Paths:
                 raise _waiting(left)
             return kernel
         self.plain.require_trace(left)
-        self._require_use(left)
+        self._require_use(left, missed.told[len(left.answers)].line)
         if not self._options.is_patient:
             try:
                 self.earnings.require(left, self.stats.calls)
@@ -227,8 +227,11 @@ class Paths:
         self._made = kernel
         return kernel
 
-    def _require_use(self, left: Exit) -> None:
+    def _require_use(self, left: Exit, line: str) -> None:
         """Return if another path may be of use.
+
+        Args:
+            line: where the call has left one.
 
         Raises:
             PlainCall: it may not.
@@ -244,7 +247,7 @@ class Paths:
         if again >= _MOST_AGAIN and self.stats.calls < _CALLS_AGAIN * again:
             self._close(
                 left.structure,
-                f"its numbers take several paths ({paths[-1].told[-1].line}), each of which would be traced again when "
+                f"its numbers take several paths ({line}), each of which would be traced again when "
                 "another one has put new lists or objects where it had found others. Assign the elements of lists",
             )
         if len(paths) >= _MOST:

@@ -203,10 +203,10 @@ class CompiledStep(Leaving[P, R]):
             reason = plain  # called below, where an exception of the user's has no context of ours
         except Exception as error:
             reason = self._refusal(error, calls)
+        if self._chosen is not None and not self._kernels.has(self._chosen):  # closed by this call, which may raise
+            self._forget_call()
         result = self._call_plain(reason, lambda: self._timed(args, kwargs))
         if type(getattr(reason, "key", None)) is not Exit or self._has_missed_too_much(started, self._plain_seconds):
-            if self._chosen is not None and not self._kernels.has(self._chosen):  # it was closed by this call
-                self._forget_call()
             self._leave_out_looks(reason, args, kwargs, started)
         else:  # the next call may take a path that has a kernel
             self._kernels.note_calls(self._plain_seconds)

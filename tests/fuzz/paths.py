@@ -196,6 +196,9 @@ def fails(seed: int, calls: int = 60, counts: Counter[str] | None = None, **opti
                 return f"call {number}({x!r}, {y!r}):\n  {visible(compiled)}\nnot\n  {visible(plain)}"
     if step.stats.mismatches:
         return f"a kernel was wrong: {step.stats.mismatches}"
+    for reason in step.stats.plain_reasons:
+        if "a part of mgjit has failed" in reason:
+            return reason
     if counts is not None:
         counts["compiled calls"] += step.stats.calls
         counts["calls"] += calls

@@ -252,3 +252,44 @@ def test_the_tree_shows_ways_that_have_no_kernel() -> None:
         step(0.0)
     told = step.lower(2.0).explain()
     assert f"question 1, test_paths.py:{halved.__code__.co_firstlineno + 2}: a number is infinite or nan; " in told
+
+
+def test_3_errors_of_plain_python_that_close_paths() -> None:
+    """The call in which too many numbers have failed raises an error: later ones are plain nevertheless."""
+    draw = random.Random(3)
+
+    class Tuned:
+        def __init__(self) -> None:
+            self.weight, self.state = 0.5, random.Random(7)
+
+        def step(self, x: float) -> Any:
+            y = 1.0 / x
+            while y > 2.0:
+                y -= 1.0
+            self.weight += 0.01 * y
+            n = 0
+            while self.state.random() > 0.4 and n < 4:
+                n += 1
+            return y, n
+
+    def outcome(step: Any, x: float) -> Any:
+        try:
+            return step(x)
+        except ZeroDivisionError as error:
+            return str(error)
+
+    plain, other = Tuned(), Tuned()
+    step: Any = mgjit.compile(background=False, verify="never")(other.step)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlainWarning)
+        for _ in range(200):
+            x = draw.choice([0.0, 0.5, -0.5, draw.uniform(0.1, 1.0)])
+            assert outcome(step, x) == outcome(plain.step, x)
+            assert other.weight == plain.weight
+            if "raises an error in many" in step.stats.last.reason:
+                calls = step.stats.calls
+                break
+        for k in range(50):
+            x = 0.5 + 0.01 * k
+            assert (outcome(step, x), other.weight) == (outcome(plain.step, x), plain.weight)
+    assert step.stats.calls == calls
