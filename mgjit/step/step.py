@@ -26,7 +26,7 @@ from ..base.garbage import with_few_collections
 from ..base.tracebacks import unseen, with_short_tracebacks
 from ..compiler.build.options import StepOptions
 from ..engine.leaks import PlainCall
-from ..engine.progress import is_in_plain_call, is_tracing, tracing_threads
+from ..engine.progress import in_plain_call, is_in_plain_call, is_tracing, tracing_threads
 from ..errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from ..kernels.building.background import go_on
 from ..kernels.factory import Maker
@@ -45,7 +45,7 @@ from ..runtime.stats import Stats
 from ..runtime.turn import Turn
 from ..runtime.undo import Missed, fails
 from ..runtime.vectorcall import add_sibling
-from ..tensor.modes import computing_with
+from ..tensor.modes import computing_with, floats_of
 from ..tracing.call.lengths import hold_objects
 from ..tracing.call.plan import bind
 from ..tracing.source.debugging import is_debugged
@@ -172,7 +172,7 @@ class CompiledStep(Leaving[P, R]):
             return self._call_disabled(args, kwargs)
         if is_debugged():
             self.stats.note_plain("a debugger is at work")
-            return self._call_undecorated(lambda: self._plainly(args, kwargs))
+            return self._call_debugged(args, kwargs)
         member = None if kwargs else self._kernels.member(args)
         if member is not None or (are_detached() and hold_objects((*args, *kwargs.values()))):
             attach_all()
@@ -182,11 +182,13 @@ class CompiledStep(Leaving[P, R]):
             return self._change_kernel(member, args)
         return self._turn.take(self._perform_or_call, args, kwargs)
 
-    def _call_undecorated(self, call: Callable[[], Any]) -> Any:
-        """A call in plain Python, as if the step were not decorated."""
+    def _call_debugged(self, args: Any, kwargs: Any) -> Any:
+        """A call in plain Python that a debugger follows, with few frames of this package on its stack."""
         attach_all()
         try:
-            return as_part(self._options.precision, call, of_values=False)
+            with in_plain_call(self._options.precision), floats_of(self._options.precision):
+                result = self._function(*args, **kwargs)
+            return as_returned(result, of_values=False)
         finally:
             self._kernels.look_at_everything()
 

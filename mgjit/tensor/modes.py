@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..engine.precision import Precision
@@ -35,6 +36,17 @@ def computing_with(precision: Precision, call: Callable[[], R]) -> R:
     _modes.precision = precision
     try:
         return call()
+    finally:
+        _modes.precision = before
+
+
+@contextmanager
+def floats_of(precision: Precision) -> Iterator[None]:
+    """The same as a block."""
+    before = floats_of_step()
+    _modes.precision = precision
+    try:
+        yield
     finally:
         _modes.precision = before
 

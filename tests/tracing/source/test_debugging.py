@@ -36,11 +36,22 @@ def no_tracer() -> Iterator[None]:
     sys.settrace(before)
 
 
+def iter_frames(frame: Any) -> Iterator[Any]:
+    """A frame and those that have called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def test_1_while_a_debugger_is_at_work_calls_are_plain(no_tracer: None) -> None:
     lines: list[int] = []
+    depths: list[int] = []
 
     def tracer(frame: Any, event: str, argument: Any) -> Any:
         lines.extend([frame.f_lineno] if event == "line" and frame.f_code is function.__code__ else [])
+        if event == "call" and frame.f_code is function.__code__:
+            stack = [one.f_code.co_name for one in iter_frames(frame)]
+            depths.append(stack.index("test_1_while_a_debugger_is_at_work_calls_are_plain"))
         return tracer
 
     def function(x: float) -> float:
@@ -59,6 +70,7 @@ def test_1_while_a_debugger_is_at_work_calls_are_plain(no_tracer: None) -> None:
         sys.settrace(None)
     first = function.__code__.co_firstlineno
     assert lines == [first + 1, first + 2] * 3
+    assert depths[0] <= 4  # frames between the step and its caller, which `where` shows
     assert step.stats.calls == 1
     assert step(3.0) == 7.0
     assert step.stats.calls == 2
