@@ -42,12 +42,12 @@ class _Held:
     """An effect that waits.
 
     Attributes:
-        text: of the warning. place: file, line and module of the user's, and the warnings that it has had.
+        text: of the warning. place: file, line and module of the user's.
         happen: lets it happen.
     """
 
     text: str
-    place: tuple[str, int, str, dict[Any, Any]] | None
+    place: tuple[str, int, dict[str, Any]] | None
     happen: Callable[[], Any]
 
 
@@ -90,9 +90,7 @@ class Effects:
         frame = user_frame()
         place = None
         if frame is not None:
-            names = frame.f_globals
-            module, warned = names.get("__name__", "<unknown>"), names.setdefault("__warningregistry__", {})
-            place = frame.f_code.co_filename, frame.f_lineno, module, warned
+            place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
         self._held.append(_Held(text, place, happen))
 
     def count(self) -> int:
@@ -103,7 +101,9 @@ class Effects:
         """Warn of each."""
         for held in self._held:
             if held.place is not None:
-                file, line, module, warned = held.place
+                file, line, names = held.place
+                warned = names.setdefault("__warningregistry__", {})  # here, since a trace must not change the module
+                module = names.get("__name__", "<unknown>")
                 warnings.warn_explicit(held.text, SideEffectWarning, file, line, module, warned)
 
     def perform(self) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit import tensor as T
 from mgjit.engine.leaks import PlainCall
 from mgjit.errors import SideEffectWarning, TraceError
+from mgjit.nn import functional
 from mgjit.tracing.autograd.node_class import node_class
 from mgjit.tracing.source.effects import without_effects
 
@@ -216,3 +218,19 @@ def test_08_print_to_an_object_of_the_users(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.warns(UserWarning, match="prints to a Sink"):
         assert [step(float(n)) for n in range(3)] == [0.0, 2.0, 4.0]
     assert "".join(lines) == "a call;" * 3
+
+
+def test_09_the_warning_changes_no_variable_of_the_module_while_it_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`cross_entropy` names where Python keeps the warnings that a module has given."""
+    monkeypatch.delitem(globals(), "__warningregistry__", raising=False)
+    scores, labels = T.asarray([[0.5, 1.5], [2.0, 0.0]]), T.asarray([0, 1])
+
+    @mgjit.compile(background=False)
+    def step(scores: Any, labels: Any) -> Any:
+        print("a call")
+        return functional.cross_entropy(scores, labels)
+
+    with pytest.warns(SideEffectWarning, match="the step prints"):
+        step(scores, labels)
+    step(scores, labels)
+    assert step.stats.last.made_by == "kernel"
