@@ -3,8 +3,8 @@
 Pages are Markdown that reads well where it lies, too.  Two things are done to it before it is read:
 
 1. `{include}` of a file outside of docs/, such as the README, is replaced by its text, with links as seen from here.
-2. Links to a file outside that has a page (`OUTSIDE`) lead to this page; those to other files of the repository
-   are dropped, and their text stays.
+2. Links to a file outside that has a page (`OUTSIDE`) lead to this page.  Programs in `examples` and `bench` can be
+   downloaded; links to other files of the repository are dropped, and their text stays.
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ _INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
 
+def _seen_from(file: Path, page: Path) -> str:
+    return os.path.relpath(file, page.parent).replace(os.sep, "/")
+
+
 def as_page(text: str, source: Path, page: Path) -> str:
     """The text of a file as it is to be read on a page: includes replaced, links as seen from the page."""
 
@@ -77,8 +81,9 @@ def as_page(text: str, source: Path, page: Path) -> str:
         if known is not None:
             file = DOCS / known
         elif not file.is_relative_to(DOCS) and not is_picture:
-            return shown
-        return f"{is_picture}[{shown}]({os.path.relpath(file, page.parent).replace(os.sep, '/')}{hash_}{anchor})"
+            is_program = file.suffix in (".py", ".ipynb") and file.parent.name in ("examples", "bench")
+            return f"{{download}}`{shown} <{_seen_from(file, page)}>`" if is_program else shown
+        return f"{is_picture}[{shown}]({_seen_from(file, page)}{hash_}{anchor})"
 
     parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
     for k, part in enumerate(parts):
