@@ -516,7 +516,7 @@ def judged(name: str) -> tuple[str, str]:
     try:
         found = outcome(ours, CALLS[name])
     except AttributeError as error:
-        return ("otherwise" if "Write " in str(error) else "missing"), str(error)
+        return ("otherwise" if {"Write", "Perhaps"} & set(str(error).split()) else "missing"), str(error)
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {error}"
     if _same(wanted, found):

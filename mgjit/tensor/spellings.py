@@ -167,7 +167,13 @@ SPELLINGS = {
     "LongTensor": "mgjit.tensor.asarray(data, dtype='int64')",
     "median": "mgjit.tensor.sort(x).values[..., (n - 1) // 2]",
     "fft": "mgjit.tensor.einsum with a matrix of cosines and sines",
-    "linalg": "mgjit.tensor.norm(x, p, axis)",
+    "linalg": "mgjit.tensor.norm(x, p, axis) for a norm: nothing else of it is there",
+    "hstack": "mgjit.tensor.concat(tensors, axis=1), or axis=0 for vectors",
+    "vstack": "mgjit.tensor.concat(tensors, axis=0), or mgjit.tensor.stack for vectors",
+    "is_tensor": "isinstance(x, mgjit.Tensor)",
+    "glu": "a * mgjit.tensor.sigmoid(b), with a, b = x.chunk(2, -1)",
+    "PReLU": "nn.LeakyReLU, or mgjit.tensor.where(x > 0, x, weight * x)",
+    "set_detect_anomaly": "`if x.isnan().any(): breakpoint()` into the step, and run it with MGJIT_DISABLE=1",
     "AdaptiveMaxPool2d": "nn.MaxPool2d(size) of the windows that you mean",
     "Conv3d": "nn.Conv2d over a reshaped tensor",
     "BatchNorm3d": "nn.BatchNorm2d over a reshaped tensor",
@@ -183,12 +189,12 @@ def hint(name: str, known: Iterable[str] = ()) -> str:
     Args:
         known: names that are there.
     """
-    here = SPELLINGS.get(name, "")
-    if not here:
-        import difflib  # which takes longer to import than all of this
+    if name in SPELLINGS:
+        return f" Write {SPELLINGS[name]}."
+    import difflib  # which takes longer to import than all of this
 
-        here = next(iter(difflib.get_close_matches(name, [one for one in known if one[0] != "_"], 1, 0.8)), "")
-    return f" Write {here}." if here else ""
+    alike = difflib.get_close_matches(name, [one for one in known if one[0] != "_"], 1, 0.8)
+    return f" Perhaps {alike[0]} is meant." if alike else ""
 
 
 def missing(module: str, names: dict[str, Any], name: str) -> AttributeError:
