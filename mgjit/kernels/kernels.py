@@ -94,7 +94,7 @@ class Kernels(Paths):
         self._upgrades = Upgrades(maker, self.earnings)
         self._awaited = Awaited(maker, self.earnings, self.plain, self._upgrades, lambda: len(self._kernels), self._put)
         self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
-        self._unearned: dict[Hashable, tuple[Hashable, bool]] = {}  # structures without a trace, by lengths
+        self._unearned: dict[Hashable, tuple[Hashable, bool, str]] = {}  # structures without a trace, by lengths
         self._untraced: Sequence[Any] | None = None  # of the last one that has returned
         self._detached: tuple[list[Kernel], Detached] | None = None
         self.plain_since: tuple[str, bool] | None = None  # as of `Calls`
@@ -192,18 +192,22 @@ class Kernels(Paths):
                 raise
             raise refusal(error, self.maker.location, kinds) from None
 
-    def _require_known(self, key: Hashable, is_sure: bool, lengths: Hashable) -> None:
+    def _require_known(self, key: Hashable, is_sure: bool, reason: str, lengths: Hashable) -> None:
         """Return if the structure that arguments of these lengths had before may have earned a trace by now.
 
         It need not be theirs, but to find theirs takes longer.
+
+        Args:
+            reason: what was another than in the last trace.
 
         Raises:
             Waiting: it has not.
         """
         try:
             self.earnings.require(key, self.stats.calls, len(self._awaited) > 0, is_sure=is_sure)
-        except Waiting:
-            self._unearned[lengths] = key, is_sure
+        except Waiting as waiting:
+            waiting.add(reason)
+            self._unearned[lengths] = key, is_sure, reason
             if not self._kernels:
                 self.earnings.note_call(key)
             raise
@@ -270,10 +274,11 @@ class Kernels(Paths):
             may_found = self._awaited.are_building() and not self.maker.kin.keys(self._options.code)
             is_ragged, is_sure = are_ragged(arguments), self.maker.expects_much_of(plan)
             if self.earnings.has_begun and known is None and not is_ragged and len(self._unearned) < _MOST_STRUCTURES:
-                self._unearned[lengths] = plan.key, is_sure
+                self._unearned[lengths] = plan.key, is_sure, reason
             try:
                 self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
-            except Waiting:
+            except Waiting as waiting:
+                waiting.add(reason)
                 if not is_ragged and self.earnings.may_look() and may_be_refused(self.maker.function):
                     note_looked_at(self.maker.function)
                     look = functools.partial(self.maker.look, plan)

@@ -99,6 +99,10 @@ class Waiting(PlainCall):
         super().__init__("its kernel is not built yet")
         self.key, self.why = key, why
 
+    def add(self, difference: str) -> None:
+        """Say in what the arguments differ from those of the last kernel, if there is one."""
+        self.why += f": {difference}" if difference else ""
+
 
 class TooMany(PlainCall):
     """This call runs as plain Python because its arguments have another structure than those of very many kernels.
