@@ -251,17 +251,15 @@ class Kernels(Paths):
         if not (patient or self._kernels):
             self.earnings.note_call(plan.key)
         outdated = self._collect(plan.key, plan, arguments, patient)
-        known = self._kernels.get(plan.key)
+        known, last = self._kernels.get(plan.key), self._last_plan()
         if known is not None:
             attach_numbers()
             _refuse_shared(plan, arguments, known.changed_now())
             reason = known.guard.difference()
             if not reason:
                 return known
-        elif self.last is not None:
-            reason = self.last.plan.first_difference(plan)
-        elif self._awaited:
-            reason = self._awaited.pending()[-1].prepared.plan.first_difference(plan)
+        elif last is not None:
+            reason = last.first_difference(plan)
         elif self._options.code.separate:
             reason = "its phases are run separately"
         self.plain.require_trace(plan.key)
@@ -294,6 +292,12 @@ class Kernels(Paths):
         kernel = self._traced(plan.key, lambda: self._make(plan, arguments, reason, patient), reason or _FIRST)
         self._add(plan.key, kernel)
         return kernel
+
+    def _last_plan(self) -> ArgumentPlan | None:
+        """Of the kernel that was used last, or, before there is one, of the trace that waits for its code."""
+        if self.last is not None:
+            return self.last.plan
+        return self._awaited.pending()[-1].prepared.plan if self._awaited else None
 
     def _traced(self, key: Hashable, work: Callable[[], T], why: str) -> T:
         """`work()`, which traces a call of this structure, for a reason.
@@ -491,15 +495,15 @@ class Kernels(Paths):
         Raises:
             PlainCall: the call runs as plain Python, which is noted.
         """
-        last = known or self.last
         if not self.maker.may_be_plain or self._options.code.separate:
             return
+        last = self._last_plan()
         if outdated is not None:
             reason, may_end = outdated
-        elif last is None:
-            return
         elif known is None:
-            is_of_containers = last.plan.constant_difference(plan, self._options.static)
+            if last is None:
+                return
+            is_of_containers = last.constant_difference(plan, self._options.static)
             if is_of_containers is None:
                 return
             may_end = not is_of_containers

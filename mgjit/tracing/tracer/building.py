@@ -118,7 +118,9 @@ class Building:
             raise NewStructure(f"{place.describe()} is None before the call, and what the step has built after it")
         if isinstance(place, Contents) or isinstance(before, _ALONE):
             self._leave(place.key)
-        self._knowledge.carried.add(place.key)
+        # Where one is read, those like it are read, too: otherwise there would be a trace for each.
+        alike = {one.key for one, there in self._before if _are_alike(one, place) and type(there) is type(before)}
+        self._knowledge.carried |= alike
         raise Again
 
     def put_back(self) -> None:
@@ -315,6 +317,13 @@ class _Sink:
         recording().copy_out(tensor, self._leaf - self.count)
         self.count += tensor.size
         return self._offset + self.count - tensor.size
+
+
+def _are_alike(one: Place, other: Place) -> bool:
+    """Whether two places mean the same: elements of one container, or an attribute of objects of one class."""
+    if isinstance(one, Entry) and isinstance(other, Entry):
+        return one.holder is other.holder
+    return one.kind == other.kind
 
 
 def _is_untouched(content: list[Any], before: list[Any], unread: Any) -> bool:
