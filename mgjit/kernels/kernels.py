@@ -515,6 +515,8 @@ class Kernels(Paths):
         except PlainCall as plain:
             self._has_warned = True  # this says more
             self._note_trace(plan.key, plain, outdated is not None and self._causes.are_hopeless())
+            if not self._kernels:  # what is built would be of as little use
+                self._awaited.give_up()
             if known is not None:  # which does not fit, and would slow down plain calls
                 release(known.moved, self.maker.token)
                 self.forget(known)

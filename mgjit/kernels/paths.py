@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 #: So many paths there are of one structure; and after so many traces they have to come again: at least such a part of
 #: all calls has to be compiled.
 _MOST, _FEW, _SHARE = 32, 8, 1 / 8
+#: The same of paths that part at one place, such as where the step sorts numbers.
+_MOST_WAYS = 3
 #: So many times paths may be traced again; from then on once in so many compiled calls.
 _MOST_AGAIN, _CALLS_AGAIN = 4, 64
 #: So many calls may fail because a number is not finite; and from then on one in so many compiled calls.
@@ -237,7 +239,12 @@ class Paths:
             PlainCall: it may not.
         """
         paths, misses = self.paths_of(left.structure), self._misses[left.structure]
-        if len(paths) >= _FEW and self.stats.calls < _SHARE * misses:
+        told, length = list(map(answers_of, paths)), len(left.answers)
+        ways = {answers[length] for answers in told if len(answers) > length and answers[:length] == left.answers}
+        used = self.stats.calls - (self.stats.traces if self._options.is_patient else 0)  # by kernels that were there
+        if (len(paths) >= _FEW or len(ways) >= _MOST_WAYS) and used < _SHARE * misses:
+            if misses < _FEW:  # they may come again
+                raise _waiting(left)
             self._close(
                 left.structure,
                 f"its numbers take another path in nearly every call ({paths[-1].told[-1].line}, and other lines), so "

@@ -46,12 +46,17 @@ from ..tracing.record.current import current_recorder
 from ..tracing.record.hazards import as_number
 from ..tracing.source import text
 from ..tracing.source.effects import without_effects
+from ..tracing.surroundings.shapes import attributes
+from ..tracing.surroundings.survey import Survey
+from ..tracing.tracer.memory import Heap
 from .rewrite import StepSource, own_steps, plain_codes, texts
 from .running import inert
 
 text.written_as, text.without_file = plain_codes, texts
 #: Stands for the results of a call that has to be made in Python.
 NOTHING = object()
+#: So many nodes with operands are no constants of the program, but what an iteration has left.
+_MANY_NODES = 200
 #: Where iterations take so many seconds, a full garbage collection takes little beside the trace of one.
 _LONG = 0.05
 #: What compiled calls have not saved yet of the cost of traces is at most such a part of what plain Python would have
@@ -148,6 +153,22 @@ class OutlinedMaker(Maker):
         """The reasons to stop, without those for which nothing has to be left to Python."""
         return stops if self.leaves else stops[: len(stops) - max(0, self.leaving)]
 
+    def heap(self, survey: Survey, location: str) -> Heap:
+        """The numbers around a trace, if there may be one.
+
+        Raises:
+            PlainCall: the step leaves nodes with their graph, which is found here before all of the graph is traced.
+        """
+        for group in survey.groups.values():
+            if len(group.things) > _MANY_NODES and callable(getattr(group.kind, "backward", None)):
+                place = next((p for p, node in zip(group.places, group.things) if _has_operands(node)), None)
+                if place is not None and sum(map(_has_operands, group.things)) > _MANY_NODES:
+                    raise PlainCall(
+                        f"an earlier iteration has left nodes with their graph, which compiled calls do not: "
+                        f"{place.describe()}"
+                    )
+        return super().heap(survey, location)
+
     def _trace(self, *arguments: Any) -> Any:
         trace: Callable[..., Any] = super()._trace
         return without_effects(lambda: trace(*arguments))
@@ -159,6 +180,12 @@ class OutlinedMaker(Maker):
         last = result.parts[-1] if isinstance(result, CompositeResult) else None
         kernel.verdict = last.index if isinstance(last, OutputResult) else -1
         return kernel
+
+
+def _has_operands(node: Any) -> bool:
+    """Whether an object holds others of its class in a tuple, or the like, as a node of a graph does its operands."""
+    kind, held = type(node), attributes(node).values()
+    return any(type(part) is kind for found in held if type(found) in (tuple, set, list) for part in found)
 
 
 def _as_reason(stop: Any) -> Any:

@@ -128,6 +128,25 @@ def test_3_paths_that_never_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(step._kernels) == 0
 
 
+def test_3_orders_that_never_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that sorts is traced three times, and plain for good; where two orders take turns, it is compiled."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+
+    def median(xs: list[float]) -> float:
+        ordered = sorted(xs)
+        return 0.5 * (ordered[2] + ordered[3])
+
+    draw = random.Random(7)
+    rows = [[draw.random() for _ in range(6)] for _ in range(30)]
+    step, other = (mgjit.compile(median, background=False, backend="python") for _ in range(2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [step(xs) for xs in rows] == list(map(median, rows))
+    assert (step.stats.traces, len(step._kernels), len(caught)) == (3, 0, 1)
+    assert [other(rows[k % 2]) for k in range(8)] == [median(rows[k % 2]) for k in range(8)]
+    assert other.stats.plain_calls == 0
+
+
 def test_3_there_are_so_many_paths_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "_MOST", 3)
     step = mgjit.compile(background=False, backend="python")(halved)

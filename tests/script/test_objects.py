@@ -113,3 +113,49 @@ def test_numbers_have_no_graph_to_leave(tmp_path: Path) -> None:
     text = explained(tmp_path, written(tmp_path, NUMBERS))
     assert compiled_calls(text) == 7
     assert "undone" not in text
+
+
+LEFT = """
+class Node:
+    def __init__(self, data, operands=()):
+        self.data, self.grad, self.operands = data, 0.0, operands
+
+    def __add__(self, other):
+        return Node(self.data + other.data, (self, other))
+
+    def __mul__(self, other):
+        return Node(self.data * other.data, (self, other))
+
+    def backward(self):
+        self.grad = 1.0
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            pending += node.operands
+
+
+class Model:
+    def __init__(self):
+        self.weight, self.state = Node(1.0), []
+
+    def __call__(self, x):
+        self.state = [Node(x)]
+        for _ in range(300):
+            self.state = [self.weight * h for h in self.state]
+        return self.state[0]
+
+
+model = Model()
+for step in range(40):
+    loss = model(0.5 + step)
+    loss.backward()
+    model.weight.data -= 1e-3 * loss.grad
+print(model.weight.data, loss.data)
+"""
+
+
+def test_a_graph_that_is_left_in_objects_is_not_traced(tmp_path: Path) -> None:
+    """That a step leaves it is seen at what the iteration before has left, before the whole of it is parameters."""
+    told = explained(tmp_path, written(tmp_path, LEFT))
+    assert "0 compiled calls" in told
+    assert "left nodes with their graph, which compiled calls do not: Model.state" in told

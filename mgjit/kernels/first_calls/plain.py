@@ -24,6 +24,7 @@ than a call, so not every later call is traced to find out the same once more:
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Sequence
@@ -49,6 +50,8 @@ _MOST_UNTOLD = 8
 _MOST_CLASSES = 8
 #: Rule 1: so many traces there are of a structure; rule 3: one more.
 _MOST_TRACES = 3
+#: A key of a dict, or an index, in a reason.
+_KEYS = re.compile(r"\[[^][]*\]")
 
 
 @dataclass
@@ -95,6 +98,7 @@ class PlainCalls:
         self._name, self._stats = name, stats
         self._structures: dict[Hashable, _Structure] = {}
         self._causes: set[Hashable] = set()
+        self._told: set[str] = set()  # reasons that were warned of, without the keys in them
         self._given_up: _Structure | None = None
         self.current: _Structure | None = None  # of the last plain call; None if it has not been traced
         self.classes: Hashable = ()  # of the objects among the arguments of the last call that was planned
@@ -219,8 +223,10 @@ class PlainCalls:
         is_early = self._stats.plain_calls <= max(_MOST_UNTOLD, self._stats.calls)  # each call may have a structure
         if settles and is_early and all(structure.traces < _TRACES_TO_SETTLE for structure in found):
             return
-        if reason not in self._stats.plain_reasons:
+        cause = _KEYS.sub("[]", reason) if settles else reason  # a dict that grows gets another key each time
+        if reason not in self._stats.plain_reasons and cause not in self._told:
             self._say(reason, SideEffectWarning if settles else PlainWarning)
+            self._told.add(cause)
 
     def _say(self, reason: str, kind: type[Warning]) -> None:
         """Warn of a reason.

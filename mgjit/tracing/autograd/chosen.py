@@ -92,7 +92,10 @@ class Gatherer:
         if all(isinstance(x, (int, float)) for x in candidates):
             return index._take_number(candidates)
         if all(isinstance(x, (list, tuple)) for x in candidates):
-            if len(set(map(len, candidates))) == 1:
+            # Of tuples with names, all have to have the same ones; of other classes nothing but the elements is known.
+            named = {kind for kind in kinds if issubclass(kind, tuple)} - {tuple}
+            are_alike = not named or (len(kinds) == 1 and not any(getattr(x, "__dict__", None) for x in candidates))
+            if are_alike and len(set(map(len, candidates))) == 1:
                 return self._row(candidates, index)
         elif has(first, "_lifted"):  # Values of mgjit
             return index._take(candidates)
@@ -121,7 +124,8 @@ class Gatherer:
         if isinstance(candidates[0], list):
             self.rows.append(candidates)
             return _chosen(Row(self, candidates, index), index)
-        return _chosen(tuple(self.choose(list(column), index) for column in zip(*candidates)), index)
+        parts = [self.choose(list(column), index) for column in zip(*candidates)]
+        return _chosen(tuple.__new__(type(candidates[0]), parts), index)
 
     def _object(self, candidates: list[Any], index: Any) -> Any:
         key = (index._leaf, tuple(map(id, candidates)))

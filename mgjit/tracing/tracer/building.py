@@ -323,7 +323,7 @@ def _are_alike(one: Place, other: Place) -> bool:
     """Whether two places mean the same: elements of one container, or an attribute of objects of one class."""
     if isinstance(one, Entry) and isinstance(other, Entry):
         return one.holder is other.holder
-    return one.kind == other.kind
+    return bool(one.kind == other.kind)
 
 
 def _is_untouched(content: list[Any], before: list[Any], unread: Any) -> bool:

@@ -151,3 +151,19 @@ def test_a_mismatch_is_a_reason_that_explain_names(monkeypatch: pytest.MonkeyPat
     assert step(3.0) == 6.0
     assert step.stats.plain_calls == 1
     assert "runs as plain Python: its kernel is wrong: the result" in step.lower(1.0).explain()
+
+
+def test_a_dict_that_grows_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever key it gets."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+    seen: dict[str, float] = {}
+
+    @mgjit.compile(background=False, backend="python")
+    def step(key: str, x: float) -> float:
+        seen[key] = seen.get(key, 0.0) + x
+        return seen[key]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [step(key, 0.5) for key in "abcdefghabcd"] == [0.5] * 8 + [1.0] * 4
+    assert len([w for w in caught if "besides numbers" in str(w.message)]) == 1

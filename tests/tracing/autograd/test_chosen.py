@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -150,6 +150,39 @@ def test_04_things_that_are_not_alike() -> None:
     for table in ([[1.0], [1.0, 2.0]], [Node(1.0), 2.0], [{"a": 1.0}, {"a": 2.0}], ["a", "b"]):
         with pytest.raises(TraceError, match=r"test_chosen\.py:\d+"):
             mgjit.compile(lambda k, table=table: table[k])(1)
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+    def area(self) -> float:
+        return self.x * self.y
+
+
+class Other(NamedTuple):
+    x: float
+    z: float
+
+
+def test_04_tuples_with_names() -> None:
+    """They have the names, the methods and the class of those among which an index chooses; others are not alike."""
+    points = [Point(0.5 * k, 0.25 + k) for k in range(4)]
+
+    def step(k: int) -> Any:
+        p = points[k]
+        return p.area() + p[0] - p.y, p._replace(x=p.y), isinstance(p, Point), p
+
+    compiled = mgjit.compile(step)
+    assert [repr(compiled(k)) for k in (1, 3, 2)] == [repr(step(k)) for k in (1, 3, 2)]
+    assert compiled.stats.traces == 1
+
+
+@pytest.mark.usefixtures("no_paths")
+def test_04_tuples_with_other_names() -> None:
+    mixed = [Point(0.5, 1.0), Other(1.0, 2.0)]
+    with pytest.raises(TraceError, match="not alike"):
+        mgjit.compile(lambda k: mixed[k].x)(1)
 
 
 def test_05_what_is_the_same_for_all() -> None:

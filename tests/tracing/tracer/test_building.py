@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import mgjit
+from mgjit.kernels import factory
 from tests.fuzz.building import looked_at
 
 Record = namedtuple("Record", "x h")
@@ -151,3 +152,36 @@ def test_04_the_program_puts_something_else_there() -> None:
                 one.acts.append(1.0)
         assert step([1.0, 0.5 * k]) == filled_anew(theirs, [1.0, 0.5 * k])
         assert looked_at([mine], {}) == looked_at([theirs], {})
+
+
+def test_places_that_mean_the_same_are_found_to_be_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tuples of a list, of a dict, and of objects of a class: three traces of a call, not one for each of them."""
+    traces = []
+    trace_call = factory.trace_call
+    monkeypatch.setattr(factory, "trace_call", lambda *given: traces.append(given) or trace_call(*given))
+    in_list, in_dict = [(0.5 * k, 1.0) for k in range(20)], {k: (0.5 * k, 1.0) for k in range(20)}
+    objects = [Thing((0.5 * k, 1.0), None) for k in range(20)]
+
+    def moved(x: Any, v: Any, dt: Any) -> Any:
+        return x + dt * (v - 0.5 * x), v - 0.5 * x
+
+    def step_of_list(dt: float) -> None:
+        for k, both in enumerate(in_list):
+            in_list[k] = moved(*both, dt)
+
+    def step_of_dict(dt: float) -> None:
+        for k in in_dict:
+            in_dict[k] = moved(*in_dict[k], dt)
+
+    def step_of_objects(dt: float) -> None:
+        for each in objects:
+            each.x = moved(*each.x, dt)
+
+    for step in (step_of_list, step_of_dict, step_of_objects):
+        before = len(traces)
+        compiled = mgjit.compile(step, background=False)
+        compiled(0.1)
+        compiled(0.1)
+        assert (compiled.stats.calls, len(traces) - before <= 4) == (2, True)
+    assert in_list == list(in_dict.values()) == [each.x for each in objects]
+    assert in_list[4] == moved(*moved(2.0, 1.0, 0.1), 0.1)
