@@ -142,9 +142,9 @@ class Trial:
         os.utime(self._folder / path, (self._writes, self._writes))
 
     def _passes(self, tests: Iterable[Path], patience: float) -> bool:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *map(str, tests)]
+        command = [sys.executable, "-m", "pytest", "-qx", "-n", "0", "--assert=plain", "-p", "no:cacheprovider"]
         with subprocess.Popen(
-            command, cwd=self._folder, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, *map(str, tests)], cwd=self._folder, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process:
             try:
                 return process.wait(patience) == 0

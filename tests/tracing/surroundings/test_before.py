@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib
 import io
+import sys
 import types
 from array import array
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +170,17 @@ def test_04_all_is_undone_after_a_comparison_that_was_interrupted(monkeypatch: p
         before.changes()
     before.restore()
     assert thing.number == 1.0
+
+
+def test_05_modules_that_were_loaded_since(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the user's that have a source are forgotten; what no import would make again stays."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("loaded_before", "loaded_since"):
+        (tmp_path / f"{name}.py").write_text("count = 0\n", "utf-8")
+    monkeypatch.setitem(sys.modules, "loaded_before", importlib.import_module("loaded_before"))
+    before = Survey(lambda: None).before
+    importlib.import_module("loaded_since")
+    monkeypatch.setitem(sys.modules, "made_since", types.ModuleType("made_since"))
+    assert before.unload_new_modules() == ["loaded_since"]
+    assert "loaded_since" not in sys.modules
+    assert {"loaded_before", "made_since"} <= sys.modules.keys()

@@ -266,3 +266,14 @@ def test_10_a_module_of_a_class_of_the_users() -> None:
     survey = Survey(lambda x: x * module.rate)
     assert "__getattr__" in survey.classes[_Lazy]
     assert "base" in survey.names
+
+
+def test_11_all_places_of_a_bound_draw() -> None:
+    """Where something else can be put there while a trace runs: it lies in the tuple as well."""
+    thing: Any = Thing()
+    thing.left = thing.right = random.Random(1).random
+    listed = [thing.left]
+    fixed = (thing.left,)
+    survey = Survey(lambda x: x * thing.left() + thing.right() + listed[0]() + fixed[0]())
+    assert len(survey.draws) == 3
+    assert all(place.read() is thing.left for place in survey.draws)
