@@ -74,6 +74,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("name", ALL if everything else WORKLOADS)
 
 
+@pytest.mark.sampled(one_of=2)
 def test_compiled_equals_undecorated(name: str, backend: str, exhaustive: bool) -> None:
     requires(backend)
     calls = CALLS if exhaustive else FEW_CALLS

@@ -236,6 +236,7 @@ def _asked_about() -> list[Any]:
     return found
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("asked", _ASKED)
 def test_67_what_an_argument_is(asked: str, w: Value, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that asks is told what plain Python says, whatever the argument stands for; so it is about elements."""

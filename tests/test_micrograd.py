@@ -80,7 +80,7 @@ def numbers(model: Any) -> list[Any]:
 def test_01_its_closures_in_the_order_of_creation(in_order_of_creation: None) -> None:
     """Several calls of the demo's step: losses, parameters and gradients, bit for bit."""
     mine, undecorated = moons([2, 8, 8, 1])
-    wanted = [(undecorated(*samples(10, k), 0.1), numbers(mine)) for k in range(4)]
+    wanted = [(undecorated(*samples(5, k), 0.1), numbers(mine)) for k in range(4)]
     assert len({loss for loss, _ in wanted}) == 4
 
 
@@ -88,11 +88,11 @@ def test_02_equal_to_them_bit_for_bit(request: pytest.FixtureRequest) -> None:
     """The decorated step with micrograd as it is, against that."""
     theirs, plain = moons([2, 8, 8, 1])
     step = mgjit.compile(plain)
-    found = [(step(*samples(10, k), 0.1), numbers(theirs)) for k in range(4)]
-    assert "symbolically" in step.lower(*samples(10, 9), 0.1).explain()
+    found = [(step(*samples(5, k), 0.1), numbers(theirs)) for k in range(4)]
+    assert "symbolically" in step.lower(*samples(5, 9), 0.1).explain()
     request.getfixturevalue("in_order_of_creation")
     mine, undecorated = moons([2, 8, 8, 1])
-    wanted = [(undecorated(*samples(10, k), 0.1), numbers(mine)) for k in range(4)]
+    wanted = [(undecorated(*samples(5, k), 0.1), numbers(mine)) for k in range(4)]
     assert found == wanted
 
 

@@ -38,7 +38,7 @@ SMALL: dict[str, Callable[[], Instance]] = {
 
 @pytest.mark.parametrize("backend", ["c", "python"])
 @pytest.mark.parametrize("name", SMALL)
-@pytest.mark.sampled(one_of=2)
+@pytest.mark.sampled
 def test_the_compiled_step_is_bit_for_bit_the_undecorated_one(name: str, backend: str) -> None:
     if backend == "c" and missing("gcc"):
         pytest.skip("no gcc")

@@ -15,6 +15,7 @@ from tests.fuzz.families import family_program
 pytestmark = pytest.mark.fuzz
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize(("way", "start"), [("tcc", 0), ("gcc", 100), ("again", 200), ("loop-in-turn", 300)])
 def test_01_the_numbers_of_the_undecorated_program(way: str, start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if compilers.find() is None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.fuzz
 _FEW = 0.2
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize(("way", "start"), [("python", 0), ("lanes4", 100), ("lanes8", 200), ("python-loop", 300)])
 def test_01_the_numbers_of_the_undecorated_program(way: str, start: int) -> None:
     """With attention, positions, and several matrices that are chosen at run time; few programs are refused."""

@@ -45,6 +45,7 @@ def by_step(name: str, seed: int, dtype: str, **options: Any) -> Any:
     return found
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_step_gives_the_bits_of_the_python_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     number = list(CASES).index(name)  # each case by one backend, in one of the types
@@ -53,6 +54,7 @@ def test_a_step_gives_the_bits_of_the_python_loops(name: str, monkeypatch: pytes
     assert by_step(name, 1, dtype, **_BACKENDS[number % len(_BACKENDS)]) == expected
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("name", CASES)
 def test_eager_c_gives_the_bits_of_the_python_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if not _HAS_TCC:
@@ -75,6 +77,7 @@ def test_other_backends_give_the_bits_of_the_python_loops(name: str, monkeypatch
     assert by_step(name, 3, dtype, **options) == by_loops(name, 3, dtype, monkeypatch)
 
 
+@pytest.mark.sampled
 @pytest.mark.optimised
 @pytest.mark.parametrize("name", ["Linear", "Conv1d of many channels", "MaxPool1d", "LSTM"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -102,6 +105,7 @@ def test_the_best_compiler_gives_the_same_bits(name: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.once
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "Embedding with padding"])
 def test_gradients_are_those_of_numeric_differences(name: str) -> None:
     module, given = made(name, 5)

@@ -44,6 +44,7 @@ class World:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.sampled
 @pytest.mark.parametrize("background", ["0", "1"])
 @pytest.mark.parametrize("seed", range(6))
 def test_calls_of_all_kinds_in_random_order(seed: int, background: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ def tcc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "_functions", {})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_bits_of_the_python_loops(name: str, dtype: str, disabled: Any, tcc: None) -> None:
@@ -70,6 +71,7 @@ def test_optimised_c_gives_the_bits_of_the_python_loops(
     assert_step_gives(CASES[name], given, "float64", expected, {"compiler": other})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_step_gives_the_bits_of_the_python_loops(name: str, dtype: str, disabled: Any) -> None:
@@ -104,6 +106,7 @@ def assert_step_gives(case: Case, given: list[Any], dtype: str, expected: Any, o
 
 
 @pytest.mark.once
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "detached"])
 def test_gradients_are_those_of_numeric_differences(name: str) -> None:
     case = CASES[name]

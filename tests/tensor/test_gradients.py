@@ -45,6 +45,7 @@ def tcc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "_functions", {})
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.once
 @pytest.mark.parametrize("name", _NAMES)
 def test_second_derivatives_are_those_of_differences(name: str, tcc: None) -> None:
@@ -58,6 +59,7 @@ def test_second_derivatives_are_those_of_differences(name: str, tcc: None) -> No
         assert found.tolist_flat() == pytest.approx(((up - down) / (2.0 * h)).tolist_flat(), rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_step_has_the_second_derivatives_of_python_loops(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     number = _NAMES.index(name)

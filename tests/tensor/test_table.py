@@ -54,7 +54,7 @@ def test_the_table_is_of_public_names() -> None:
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", [name for name in table.NAMES if not name.startswith("nn.")])  # see tests/nn
-@pytest.mark.sampled(one_of=2)
+@pytest.mark.sampled(one_of=4)
 def test_a_row_of_the_table(name: str) -> None:
     """A view, a type and a way each, so that neighbours in the table have all pairs of them together."""
     cases, found = table.cases(name), ways(name)

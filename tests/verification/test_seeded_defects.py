@@ -329,6 +329,7 @@ def verifying(monkeypatch: Patch) -> None:
 
 
 @pytest.mark.filterwarnings("always::mgjit.errors.MismatchWarning")
+@pytest.mark.sampled(one_of=2)
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_01_a_defect_is_noticed_and_the_numbers_are_right_from_then_on(defect: Any, monkeypatch: Patch) -> None:
     """In the second call of the kernel that is used for all calls but the first."""
