@@ -143,8 +143,9 @@ class Trial:
 
     def _passes(self, tests: Iterable[Path], patience: float) -> bool:
         command = [sys.executable, "-m", "pytest", "-qx", "-n", "0", "--assert=plain", "-p", "no:cacheprovider"]
+        command += map(str, tests)
         with subprocess.Popen(
-            [*command, *map(str, tests)], cwd=self._folder, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, cwd=self._folder, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process:
             try:
                 return process.wait(patience) == 0
