@@ -28,6 +28,7 @@ from ..ir import opcodes as ops
 from ..ir.trace import IndexCheck
 from ..memory.buffers import LaidOut, Move, ParameterStorage, SharedScratch, moving
 from ..memory.late import Late, late_gradients, use_gradients
+from ..tracing.call.appended import LoggingResult
 from ..tracing.call.columns import Columns
 from ..tracing.call.node import Frame, flat_view
 from ..tracing.call.objects import ObjectSlots
@@ -440,7 +441,7 @@ class Kernel:
 
     def is_changed_by_rows(self, columns: Columns) -> bool:
         """Whether what one row does may be seen by the next one, as an argument."""
-        if self.writes is not None or self.objects is not None:
+        if self.writes is not None or self.objects is not None or isinstance(self.result, LoggingResult):
             return True
         return self.plan.has_containers and are_shared(self.plan, columns, self.changed_now())
 

@@ -5,6 +5,9 @@
 2. After a call, the tails are built of its outputs, as floats, and all lists are extended by one call into C.
 
 A list that is longer at the next call is another structure of the arguments, hence another kernel.
+
+Of a list around any step, to which it only appends (record/log.py), nothing is seen but that.  What it appends is part
+of the result, since the step may return the same objects.
 """
 
 from __future__ import annotations
@@ -84,3 +87,26 @@ class AppendingResult(ResultTree):
 
     def columns(self, outputs: array[float], width: int, rows: int) -> Any:
         return self.result.columns(outputs, width, rows)
+
+
+class LoggingResult(ResultTree):
+    """The result of a call that also appends to lists around the step.
+
+    Args:
+        tree: of a tuple: what the call returns, and a list for each log of what it appends.
+        logs: these lists.
+    """
+
+    def __init__(self, tree: ResultTree, logs: Sequence[list[Any]]) -> None:
+        self.tree, self.logs = tree, logs
+
+    def __call__(self, outputs: Any, arguments: Sequence[Any] = ()) -> Any:
+        result, *parts = self.tree(outputs, arguments)
+        deque(map(list.extend, self.logs, parts), maxlen=0)
+        return result
+
+    def expression(self, outputs: str, name_of: Callable[[Any], str], names: Sequence[str] = ()) -> str:
+        return f"{name_of(self)}({outputs}, ({''.join(f'{name}, ' for name in names)}))"
+
+    def columns(self, outputs: array[float], width: int, rows: int) -> Any:
+        return self.tree.columns(outputs, width, rows)[0]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...engine.leaks import TracedView
+from .log import Log
 
 
 class Unread(TracedView):
@@ -34,6 +35,8 @@ def note_read(thing: Any) -> None:
     """Something is compared by its identity."""
     if type(thing) is Unread:
         _refuse(thing)
+    if type(thing) is Log:
+        thing.read()
 
 
 def _refuse(self: Any, *_: Any, **__: Any) -> Any:

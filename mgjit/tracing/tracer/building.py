@@ -10,17 +10,21 @@ is made by Python behind the kernel (copies/built.py), if nobody looks at what t
    place of floats.  What the step leaves must have this form, too.
 5. A tensor is so many numbers as well, which operations on tensors copy into the State and out of it.  Where several
    are left over one memory, this memory is stored, and each of them is a view of it.
-6. Where any of this fails, the place is noted as one that is left alone, and the call is traced once more.
+6. To a list that has only grown (`losses.append(loss.data)`) the step may be appending, and do nothing else: then a Log
+   lies there (record/log.py).  What it takes is part of the result of the trace, which extends the list.
+7. Where any of this fails, the place is noted as one that is left alone, and the call is traced once more.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import is_
 from typing import Any, NoReturn
 
 from ...engine.leaks import NewStructure, PlainCall, is_traced, is_traced_number
+from ...engine.value import Value
 from ...errors import MgjitError
 from ...memory.live import raw_attributes
 from ...tensor.apply import recording, tensor_of
@@ -32,6 +36,7 @@ from ..call.results import CompositeResult, Describer, ResultTree
 from ..call.tensors import SharedMemory, TensorResult
 from ..copies.built import Built, Carried, taking
 from ..record.counters import Counted
+from ..record.log import Log
 from ..record.recorder import Recorder
 from ..record.unread import Unread
 from ..record.values import TracedTypes
@@ -58,7 +63,10 @@ class Building:
 
     def __init__(self, places: Iterable[Place], knowledge: Knowledge, knows: Callable[[Any], bool]) -> None:
         self._knowledge, self._knows = knowledge, knows
-        self._before = [(place, place.read()) for place in places if not place.is_empty()]
+        found = [(place, place.read()) for place in places if not place.is_empty()]
+        self._before = [one for one in found if one[0].key not in knowledge.logs]
+        self._lists: list[tuple[Place, list[Any]]] = [one for one in found if one[0].key in knowledge.logs]
+        self._logs: list[Log] = []  # what lies there during the trace
         self._instead: list[Any] = []  # what lies there during the trace
         self._standing: dict[int, Standing] = {}  # by the identity of a container
         self._parts: dict[int, Place] | None = None
@@ -72,7 +80,21 @@ class Building:
     @property
     def keys(self) -> set[Any]:
         """Those of the places."""
+        return {place.key for place, _ in (*self._before, *self._lists)}
+
+    @property
+    def keys_of_built(self) -> set[Any]:
+        """Those of the places that get something new in each call."""
         return {place.key for place, _ in self._before}
+
+    @property
+    def lists(self) -> list[list[Any]]:
+        """These lists."""
+        return [found for _, found in self._lists]
+
+    def count(self) -> int:
+        """How many elements the step has appended to them so far."""
+        return sum(map(list.__len__, self._logs))
 
     def enter(self, types: TracedTypes, first: tuple[int, int]) -> None:
         """Let what lies there be out of sight, or have traced numbers.
@@ -84,6 +106,11 @@ class Building:
             Again: there is not enough room.
         """
         self._free = first
+        for place, found in self._lists:
+            if type(found) is not list or self._knows(found):
+                self._leave(place.key)
+            self._logs.append(Log(functools.partial(self._leave, place.key)))
+            place.write(self._logs[-1])
         for place, before in self._before:
             if place.key in self._knowledge.carried:
                 self._instead.append(self._stand(place, before, types))
@@ -128,6 +155,21 @@ class Building:
         for (place, before), _ in zip(self._before, self._instead):
             place.write(before)
         self._before, self._instead = [], []
+        for (place, found), _ in zip(self._lists, self._logs):
+            place.write(found)
+
+    def appended(self) -> list[list[Any]]:
+        """What the step has appended to each list to which it only appends.
+
+        Raises:
+            Again: a list is another one now, or got something that cannot be made again.
+        """
+        found = []
+        for (place, _), log in zip(self._lists, self._logs):
+            found.append(log.taken())
+            if place.is_empty() or place.read() is not log or not _can_be_appended(found[-1], self._knows):
+                self._leave(place.key)
+        return found
 
     def describe(
         self,
@@ -232,6 +274,7 @@ class Building:
         """Leave a place alone from now on."""
         self._knowledge.built.discard(key)
         self._knowledge.carried.discard(key)
+        self._knowledge.logs.discard(key)
         self._knowledge.unbuilt.add(key)
         raise Again
 
@@ -241,15 +284,18 @@ class Building:
         Raises:
             Again: something is.
         """
-        if self._instead:
-            self._knowledge.unbuilt |= self.keys
-            self._knowledge.built -= self.keys
-            self._knowledge.carried -= self.keys
+        if self._instead or self._logs:
+            keys = self.keys
+            self._knowledge.unbuilt |= keys
+            self._knowledge.built -= keys
+            self._knowledge.carried -= keys
+            self._knowledge.logs -= keys
             raise Again
 
     def forget(self) -> None:
         """Let go of the traced numbers."""
         self._standing, self._tensors, self._wholes = {}, {}, {}
+        self._lists, self._logs = [], []
 
     def place_of(self, thing: Any) -> Place | None:
         """Where a container that the step has built will lie; None for others.
@@ -335,19 +381,49 @@ def learn(changes: Iterable[Change], knowledge: Knowledge, survey: Survey) -> bo
 
     The numbers around the step have been put back.
     """
-    places = [(change, _place_of(change)) for change in changes]
+    changes = list(changes)
+    grown = [change for change in changes if change.is_growth and type(change.holder) is list]
+    logs = [c for c in grown if learn_log(c.place, c.holder, c.before, knowledge, survey)]
+    places = [(change, _place_of(change)) for change in changes if change not in logs]
     found = [
         learn_of(place, place.read() if isinstance(place, Contents) else change.now, knowledge, survey)
         for change, place in places
         if place is not None
     ]
-    return any(found)
+    return any(found) or bool(logs)
+
+
+def learn_log(place: Place, now: list[Any], before: Sequence[Any], knowledge: Knowledge, survey: Survey) -> bool:
+    """Note the place of a list that has only grown, if all that has come to it can be made again; whether it is new."""
+    place, count = _entry(place), len(before)
+    is_grown = count < len(now) and all(map(is_, before, now))
+    if not (is_grown and isinstance(place, (Attribute, Entry, Variable))):
+        return False
+    is_alone = place.has(now) and id(now) not in survey.shared
+    is_known = place.key in knowledge.unbuilt or place.key in knowledge.built
+    if knowledge.every_float or is_known or not is_alone or "type" in survey.names:
+        return False
+    if not (_can_be_appended(now[count:], survey.knows) and notices_identity(survey.functions)):
+        return False
+    knowledge.built.add(place.key)
+    knowledge.logs.add(place.key)
+    if isinstance(place, Attribute):
+        knowledge.holders.append(raw_attributes(place.holder))
+    return True
+
+
+def _can_be_appended(things: list[Any], knows: Callable[[Any], bool]) -> bool:
+    """Whether some objects can be made again by each call: numbers, and containers of those."""
+    return not any(isinstance(thing, (Tensor, Value)) or numbers_in(thing, knows) is None for thing in things)
+
+
+def _entry(place: Place) -> Place:
+    return Entry(place.holder.read(), place.name, "", place.holder) if isinstance(place, Element) else place
 
 
 def learn_of(place: Place, content: Any, knowledge: Knowledge, survey: Survey) -> bool:
     """Note one place, at which the step leaves something; whether it is new, and that can be built."""
-    if isinstance(place, Element):
-        place = Entry(place.holder.read(), place.name, "", place.holder)
+    place = _entry(place)
     is_known = place.key in knowledge.unbuilt or place.key in knowledge.built
     if knowledge.every_float or is_known or not isinstance(place, _KINDS):
         return False

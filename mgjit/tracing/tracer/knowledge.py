@@ -43,6 +43,7 @@ class Knowledge:
         built: keys of the places where the step leaves what it has built (tracer/building.py).
         carried: of those that are read as well, in the form that the call before has left.
         linked: of those where tensors with a graph are left.
+        logs: of those where a list lies to which the step only appends.
         holders: dicts of the objects with such places: as long as one is kept, Python makes no other for its object.
         unbuilt: of those where that cannot be built again, or is read in the next call.
         room: for so many numbers of these.
@@ -69,6 +70,7 @@ class Knowledge:
     built: set[Any] = field(default_factory=set)
     carried: set[Any] = field(default_factory=set)
     linked: set[Any] = field(default_factory=set)
+    logs: set[Any] = field(default_factory=set)
     holders: list[Any] = field(default_factory=list)
     unbuilt: set[Any] = field(default_factory=set)
     room: int = 0
@@ -90,6 +92,7 @@ class HeapPlan:
         bound: objects whose numbers lived in the memory of kernels before.
         assigned: identities of the objects, or of their dicts, whose fields in the kernel's memory the step assigns.
         built: what the step builds and leaves.
+        logs: the lists to which it only appends.
         replaced: (identity of a list, index) of the elements in whose place the step puts others.
         unread: places whose numbers the step does not read: guards must see whether numbers lie there at all.
     """
@@ -104,6 +107,7 @@ class HeapPlan:
     looked_after: set[tuple[int, Any]] = field(default_factory=set)
     assigned: set[int] = field(default_factory=set)
     built: Built = field(default_factory=Built)
+    logs: list[list[Any]] = field(default_factory=list)
     replaced: set[tuple[int, int]] = field(default_factory=set)
     unread: list[Place] = field(default_factory=list)
 
@@ -123,4 +127,4 @@ class HeapPlan:
         stay = [copied for copied in lists if also_movable or copied.place.container is not None]
         identities = {id(copied.place.read()) for copied in stay}
         places = [*(copied.place for copied in assigned), *self.built.places]
-        return frozenset({*self.assigned, *identities, *(place.key[0] for place in places)})
+        return frozenset({*self.assigned, *identities, *(place.key[0] for place in places), *map(id, self.logs)})

@@ -269,6 +269,18 @@ class Heap:
         """
         self._building.describe(self._recorder, self._types, self.number_of, path_of, self.kept_at)
 
+    def appended(self) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Lists to which the step only appends, and what it has appended to each.
+
+        Raises:
+            Again: that cannot be made again.
+        """
+        return self._building.lists, self._building.appended()
+
+    def count_appended(self) -> int:
+        """How many elements it has appended to them so far."""
+        return self._building.count()
+
     def refuse_identity(self, thing: Any) -> None:
         """The step asks which object something is.
 
@@ -336,8 +348,11 @@ class Heap:
             Again: it assigned numbers in places that were not known to change.
         """
         self._put_back_draws()
-        plan = HeapPlan(self._entered.state, backward=self._describe_backward(), built=self._building.built)
-        built = self._building.keys
+        building = self._building
+        plan = HeapPlan(
+            self._entered.state, backward=self._describe_backward(), built=building.built, logs=building.lists
+        )
+        built = building.keys_of_built
         self._building.put_back()
         settling = Settling(
             self._recorder, self._types, self._plan, self._entered, self._building, self.indexed, self._survey,

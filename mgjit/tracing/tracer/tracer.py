@@ -29,7 +29,7 @@ from ...ir.trace import Trace
 from ...memory.buffers import Move
 from ..autograd.chosen import Gatherer
 from ..autograd.flow import NoFlow
-from ..call.appended import AppendingResult, Tail, take_tails
+from ..call.appended import AppendingResult, LoggingResult, Tail, take_tails
 from ..call.contents import changes, contents, has_grown
 from ..call.given import GivenContainers
 from ..call.node import Frame
@@ -150,6 +150,9 @@ def trace_call(
             () if survey is None else survey.known, [] if survey is None else [thing for thing, _ in survey.buffers],
         )  # fmt: skip
 
+    def counted() -> int:
+        return effects.count() + (0 if heap is None else heap.count_appended())
+
     def refuse_changes(before: list[Any], given: list[Any]) -> None:
         """Containers that the step changes in place are no inputs."""
         for name, old, new in zip(plan.names, before, given):
@@ -187,7 +190,7 @@ def trace_call(
 
     def run() -> tuple[ResultTree, HeapPlan, Writes]:
         recorder.selections = Selections()
-        recorder.surroundings = Surroundings(survey, implicit, lambda: (drawing.plan.size, effects.count()))
+        recorder.surroundings = Surroundings(survey, implicit, lambda: (drawing.plan.size, counted()))
         if heap is None:
             result = describe_result(ran(plan.traced(types.input_number)), recorder, types)
             return result, HeapPlan(), written()
@@ -217,7 +220,8 @@ def trace_call(
                 )
 
             heap.look_at_built(containers.path)
-            result = described(returned)
+            logs, appended = heap.appended()
+            result = LoggingResult(described((returned, *appended)), logs) if logs else described(returned)
             if tails:
                 plain = [(path, as_numbers(elements, types)) for path, elements in tails]
                 result = AppendingResult(result, [Tail(path, described(elements)) for path, elements in plain])

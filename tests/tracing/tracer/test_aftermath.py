@@ -25,7 +25,8 @@ NUMBERS: dict[str, tuple[Any, Callable[[Any, float], Any], bool]] = {
     "an int": ({"n": 0}, lambda w, x: w.update(n=w["n"] + 1), True),
     "a flag": ({"on": False}, lambda w, x: w.update(on=not w["on"]), False),
     "a text": ({"name": "a"}, lambda w, x: w.update(name=w["name"] + "a"), False),
-    "a log": ([], lambda w, x: w.append("called"), False),
+    "a log": ([], lambda w, x: w.append("called"), True),
+    "a stack": ([], lambda w, x: w.insert(0, "called"), False),
 }
 
 
@@ -62,7 +63,7 @@ def test_02_a_plain_call_is_said_when_it_stays_so() -> None:
 
     @mgjit.compile(backend="python")
     def step(x: float) -> float:
-        log.append("called")
+        log.insert(0, "called")
         return x
 
     with warnings.catch_warnings():
