@@ -14,7 +14,7 @@ from mgjit.tracing.call.lengths import lengths_of
 
 def kept(members: Members, *arguments: Any) -> Any:
     """A kernel that has been used for these arguments."""
-    kernel: Any = SimpleNamespace()
+    kernel: Any = SimpleNamespace(plan=SimpleNamespace(nodes=[]))
     members.put(arguments, lengths_of(arguments), kernel)
     return kernel
 
@@ -38,6 +38,23 @@ def test_2_what_looks_alike_is_told_apart_by_value_or_identity(one: Any, other: 
     assert members.find((other, 2.0)) is second
     members.forget(first)
     assert members.find((one, 2.0)) is not first
+
+
+def test_2_numbers_for_which_there_is_a_kernel_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that go round between an index of a text and the next are planned once for each."""
+    letters, weights = "abcb", {"a": 0.5, "b": -1.0, "c": 2.0}
+    mine, theirs = [0.25], [0.25]
+
+    def function(k: int, x: float, state: list[float] = theirs) -> float:
+        state[0] = 0.5 * state[0] + weights[letters[k]] * x
+        return state[0]
+
+    step, planned = mgjit.compile(lambda k, x: function(k, x, mine), backend="python"), []
+    plan = step._kernels.maker.plan
+    monkeypatch.setattr(step._kernels.maker, "plan", lambda *given: planned.append(1) or plan(*given))
+    for n in range(80):
+        assert step(n % 4, 0.125 * n) == function(n % 4, 0.125 * n)
+    assert len(planned) < 40
 
 
 class Model:
