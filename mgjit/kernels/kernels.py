@@ -33,7 +33,7 @@ from ..tracing.tracer.knowledge import Again
 from .awaited import Awaited
 from .building.background import prepare
 from .factory import Maker, changed_by
-from .first_calls.causes import Causes
+from .first_calls.causes import Causes, told
 from .first_calls.earnings import SECONDS_TO_DETACH, Earnings, TooMany, Waiting
 from .first_calls.effort import may_be_refused, note_looked_at
 from .first_calls.lives import Lives, lives_of
@@ -95,6 +95,8 @@ class Kernels(Paths):
         self._awaited = Awaited(maker, self.earnings, self.plain, self._upgrades, lambda: len(self._kernels), self._put)
         self._met: Sequence[Any] | None = None  # arguments of the last call, while none has been worth a trace
         self._unearned: dict[Hashable, tuple[Hashable, bool, str]] = {}  # structures without a trace, by lengths
+        self._waiting: ArgumentPlan | None = None  # of the last call that had to wait for a trace
+        self._ever_new = ""  # why nearly each call has another structure
         self._untraced: Sequence[Any] | None = None  # of the last one that has returned
         self._detached: tuple[list[Kernel], Detached] | None = None
         self.plain_since: tuple[str, bool] | None = None  # as of `Calls`
@@ -165,7 +167,7 @@ class Kernels(Paths):
         if member is not None and member is not kernel and self._fits(member, arguments):
             self.last = member
             return member
-        if lengths in self._unearned and not patient:
+        if lengths in self._unearned and not (patient or self.earnings.is_sampling):
             self._require_known(*self._unearned.pop(lengths), lengths)
         if not patient:
             self.plain.require_gain()
@@ -231,7 +233,7 @@ class Kernels(Paths):
             try:
                 return self._look_up_planned(arguments, lengths, shared, reason, patient)
             except Again:
-                continue
+                self.earnings.begin_sample()
             except _Shared as found:
                 shared |= found.names
 
@@ -277,6 +279,7 @@ class Kernels(Paths):
                 self.earnings.require(plan.key, self.stats.calls, may_found, is_ragged, is_sure)
             except Waiting as waiting:
                 waiting.add(reason)
+                self._tell_of_ever_new(plan, is_ragged, waiting)
                 if not is_ragged and self.earnings.may_look() and may_be_refused(self.maker.function):
                     note_looked_at(self.maker.function)
                     look = functools.partial(self.maker.look, plan)
@@ -298,6 +301,16 @@ class Kernels(Paths):
         if self.last is not None:
             return self.last.plan
         return self._awaited.pending()[-1].prepared.plan if self._awaited else None
+
+    def _tell_of_ever_new(self, plan: ArgumentPlan, is_ragged: bool, waiting: Waiting) -> None:
+        """Where nearly each call has another structure, so that none earns a trace, warn of it once."""
+        if is_ragged:  # a part of the step is compiled (units/)
+            return
+        before, self._waiting = self._waiting, plan
+        if self.earnings.are_ever_new(plan.key) and before is not None:
+            self._ever_new = self._ever_new or told(before.first_difference(plan))
+            waiting.why = self._ever_new
+            self.plain.tell(self._ever_new)
 
     def _traced(self, key: Hashable, work: Callable[[], T], why: str) -> T:
         """`work()`, which traces a call of this structure, for a reason.

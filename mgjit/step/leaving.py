@@ -178,7 +178,7 @@ class Leaving(GivingUp[P, R]):
         """
         kernels, plain = self._kernels, self._kernels.plain
         kernels.note_calls(self._plain_seconds)
-        if self._units.unit is not None:
+        if self._units.unit is not None or kernels.earnings.is_sampling:
             return
         is_waiting, is_meanwhile = isinstance(reason, Waiting), isinstance(reason, (Waiting, TooMany))
         if not is_meanwhile and self.stats.plain_calls >= _CALLS_TO_GIVE_UP and kernels.are_in_vain():

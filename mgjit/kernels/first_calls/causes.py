@@ -16,6 +16,7 @@ is one of a few structures that take turns.  Otherwise every call would be a tra
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ...engine.leaks import PlainCall
@@ -24,6 +25,10 @@ from ...engine.leaks import PlainCall
 _MOST, _MANY = 3, 8
 #: What a trace costs, in plain calls, for steps of all sizes; and one for other arguments, whose code may be shared.
 _CALLS, _CALLS_OF_STRUCTURE = 1000, 4
+_CURE_OF_INTS = (
+    "An int that chooses an object, a length or a text is part of the code: choose numbers by it, as in table[index], "
+    "or by a sum of products with mgjit.one_hot(index, n)"
+)
 _CURE = "Pass what changes as numbers or lists of numbers, or leave it out of the step"
 
 
@@ -71,13 +76,19 @@ class Causes:
         is_too_often = found.traces >= (_MANY if may_end else _MOST) and not found.is_plain
         if is_too_often or (is_outdated and self._refused):
             found.is_plain, self._refused = True, self._refused + 1
-            raise PlainCall(f"nearly each call would be another trace, since {found.reason}. {_CURE}")
+            raise PlainCall(told(found.reason))
         found.traces += 1
         found.is_plain = False
 
     def are_hopeless(self) -> bool:
         """Whether a trace that was tried again has been in vain as well."""
         return self._refused > 1
+
+
+def told(reason: str) -> str:
+    """What is said where nearly each call would be another trace."""
+    are_ints = re.search(r"was -?\d+, is -?\d+$", reason)
+    return f"nearly each call would be another trace, since {reason}. {_CURE_OF_INTS if are_ints else _CURE}"
 
 
 def cause_of(reason: str) -> str:

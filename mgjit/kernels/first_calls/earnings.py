@@ -54,6 +54,8 @@ _SHARE_IF_SURE = 0.2
 _PLAIN_PER_LOOK, _SHORT, _MOST_UNLOOKED, _LEAST = 50, 2e-3, 100_000, 1e-7
 #: What a trace has to save, in traces, where it is known how many calls are to come.
 _GAIN = 2.0
+#: Nearly each call has another structure if such a part of so many calls that wait has one of its own.
+_NEARLY, _SAMPLE = 0.75, 64
 #: So many structures are kept account of.
 _MOST_ACCOUNTS = 10_000
 #: What better code costs, in traces; or, where it delays the program, in what the code that is there has cost.
@@ -129,6 +131,7 @@ class _Account:
         plain: plain calls since the last trace. plain_calls: how many there have been since.
         each: the mean of all its plain calls. all_calls: how many they are.
         calls: how many there have been, until the step has its first kernel.
+        sample: the last sample that it was in.
     """
 
     traces: int = 0
@@ -138,6 +141,7 @@ class _Account:
     each: float = 0.0
     all_calls: int = 0
     calls: int = 0
+    sample: int = 0
 
     def is_single(self) -> bool:
         """Whether the structure has come once only."""
@@ -160,6 +164,7 @@ class Earnings:
         is_choosing: whether a function is sought that may be compiled by itself (units/).
         begins_at_once: whether the first structure is traced at its first call.
         is_asked: whether somebody waits for the first trace, which therefore comes now, on PyPy as well.
+        is_sampling: whether all calls look, to see how many structures there are.
         least: seconds that a plain call of any structure that was traced takes at least; 0.0 if that is not known.
     """
 
@@ -178,6 +183,9 @@ class Earnings:
         self._spent = 0.0
         self._plain_calls, self._plain_seconds = 0, 0.0
         self._singles = 0  # how many structures have come once only
+        self.is_sampling = False
+        self._sample = 0  # how many samples there have been
+        self._waits = self._new_waits = 0  # calls of the sample, and those of a structure that was new in it
 
     @property
     def has_begun(self) -> bool:
@@ -302,6 +310,19 @@ class Earnings:
         each, detaching = self.plain_seconds(), SECONDS_TO_DETACH * parameters
         fair = min(_FAIR_SHARE, detaching / (each + detaching)) if each > detaching else _FAIR_SHARE
         return sum(self._accounts[key].calls for key in keys) >= fair * self._calls
+
+    def begin_sample(self) -> None:
+        """A trace has shown which arguments shape it: look how many structures the next calls have."""
+        self.is_sampling, self._waits, self._new_waits, self._sample = True, 0, 0, self._sample + 1
+
+    def are_ever_new(self, key: Hashable) -> bool:
+        """Note that a call of this structure waits; returns whether nearly each of the sample has another one."""
+        account = self._account(key)
+        if self.is_sampling:
+            self._waits, self._new_waits = self._waits + 1, self._new_waits + (account.sample != self._sample)
+            account.sample = self._sample
+            self.is_sampling = self._waits < _SAMPLE
+        return not self.is_sampling and self._new_waits > _NEARLY * _SAMPLE
 
     def require(
         self, key: Hashable, compiled: int, is_building: bool = False, is_ragged: bool = False, is_sure: bool = False

@@ -66,6 +66,7 @@ class _Structure:
         is_wrong: whether its kernel was wrong, or does not pay.
         parameters: as of `PlainCall`.
         classes: of the objects among the arguments.
+        cause: of a refusal, whose text may name other numbers each time.
     """
 
     reason: str
@@ -75,6 +76,7 @@ class _Structure:
     is_wrong: bool = False
     parameters: Sequence[Any] = ()
     classes: Hashable = ()
+    cause: Hashable = None
 
     @property
     def is_final(self) -> bool:
@@ -180,6 +182,7 @@ class PlainCalls:
         """Note that a trace has ended with this, or that there is to be no other one."""
         known = self.current = self._structures.setdefault(key, _Structure(str(plain), classes=self.classes))
         known.reason, known.settles, known.parameters = str(plain), isinstance(plain, NewStructure), plain.parameters
+        known.cause = getattr(plain, "cause", None)
         known.traces = _MOST_TRACES + known.settles if is_final else known.traces + 1
 
     def distrust(self, key: Hashable, mismatch: str, parameters: Sequence[Any]) -> None:
@@ -224,9 +227,15 @@ class PlainCalls:
         if settles and is_early and all(structure.traces < _TRACES_TO_SETTLE for structure in found):
             return
         cause = _KEYS.sub("[]", reason) if settles else reason  # a dict that grows gets another key each time
-        if reason not in self._stats.plain_reasons and cause not in self._told:
+        is_told = cause in self._told or any(structure.cause in self._causes for structure in found)
+        if reason not in self._stats.plain_reasons and not is_told:
             self._say(reason, SideEffectWarning if settles else PlainWarning)
             self._told.add(cause)
+
+    def tell(self, reason: str) -> None:
+        """Warn, if that was not done, of why calls wait for a kernel that may never come."""
+        if reason not in self._stats.plain_reasons:
+            self._say(reason, PlainWarning)
 
     def _say(self, reason: str, kind: type[Warning]) -> None:
         """Warn of a reason.

@@ -14,6 +14,7 @@ value, or by identity where they are objects of the user: they shape the trace a
 from __future__ import annotations
 
 import numbers
+import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -153,6 +154,11 @@ class ArgumentPlan:
                 return found
         return None
 
+    def ints_like(self, path: str) -> set[str]:
+        """The paths of the ints that differ from this one in indices only, such as the labels of all rows."""
+        every = chain.from_iterable(_paths_of_ints(name, node) for name, node in zip(self.names, self.nodes))
+        return {one for one in every if form_of(one) == form_of(path)}
+
     def table_of_mixed(self, index: int) -> str | None:
         """What says that a table has ints, where input `index` is one of those that the step sees as floats."""
         node = self._node_of(index)
@@ -290,6 +296,22 @@ def _told(path: str, mine: Node, theirs: Node) -> str:
     if was == now and isinstance(mine, StaticNode) and isinstance(theirs, StaticNode):
         return f"{path} is another object than before, {now}, and known by its identity"
     return f"{path} was {was}, is {now}"
+
+
+def form_of(path: str) -> str:
+    """A path without its indices: the same for all elements of a list, and for those of all rows."""
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+def _paths_of_ints(path: str, node: Node) -> Iterator[str]:
+    if isinstance(node, NumberNode):
+        yield from [path] if node.integer else []
+    elif isinstance(node, NumbersNode):
+        places = [node.place + k for k, is_int in enumerate(node.types or b"") if is_int]
+        yield from filter(None, (node.path_of(path, place) for place in places))
+    else:
+        for name, part in node.children():
+            yield from _paths_of_ints(path + name, part)
 
 
 def _path_of_number(path: str, node: Node, index: int) -> str | None:

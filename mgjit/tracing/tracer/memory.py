@@ -34,7 +34,7 @@ from ..autograd.replaced import ReplacedBackward, classes_of_nodes
 from ..autograd.symbolic import SymbolicBackward
 from ..call.given import GivenPath
 from ..call.objects import ObjectNode
-from ..call.plan import ArgumentPlan
+from ..call.plan import ArgumentPlan, form_of
 from ..call.sameness import Question
 from ..draws.interception import followed
 from ..record.counters import Counted
@@ -253,10 +253,22 @@ class Heap:
             else:
                 return
         if arguments or kinds:
-            knowledge.fixed_arguments |= arguments
+            knowledge.fixed_arguments |= self._with_others_like(arguments, plan)
             knowledge.fixed |= kinds
             knowledge.needed |= kinds if also_arguments else set()
             raise Again
+
+    def _with_others_like(self, names: set[str], plan: ArgumentPlan) -> set[str]:
+        """Arguments that shape the trace, with those of all other rows where it is the second one of its kind.
+
+        Otherwise each of them would be found by a trace of its own.
+        """
+        found = set(names)
+        before = {form_of(name) for name in self._knowledge.fixed_arguments - names}
+        for name in names:
+            if form_of(name) != name and form_of(name) in before:
+                found |= plan.ints_like(name)
+        return found
 
     def look_at_built(self, path_of: Callable[[Any], GivenPath | None]) -> None:
         """Describe what the step has built and left.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 
+import mgjit
+from mgjit.errors import PlainWarning
 from mgjit.kernels.first_calls import earnings as module
 from mgjit.kernels.first_calls.earnings import Earnings, Waiting
 
@@ -269,3 +272,33 @@ def test_05_how_many_calls_look_for_no_kernel(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "seconds_of_clock", lambda: 0.0)
     assert [module.unlooked(calls, 1e-4, 1e-6) for calls in (1, 2, 4, 8, 5_001, 9_999)] == [0, 1, 3, 7, 5_000, 5_000]
     assert [module.unlooked(1_000_000, 1e-4, plain) for plain in (1e-2, 1e-3, 1e-6, 0.0)] == [0, 5, 5_000, 10_000]
+
+
+@pytest.mark.parametrize(("structures", "are_new"), [(64, True), (60, True), (20, False)])
+def test_a_sample_tells_whether_each_call_has_another_structure(structures: int, are_new: bool) -> None:
+    earnings = Earnings()
+    assert not earnings.are_ever_new("before any sample")
+    earnings.begin_sample()
+    found = [earnings.are_ever_new(k % structures) for k in range(64)]
+    assert not any(found[:-1])
+    assert not earnings.is_sampling
+    assert found[-1] == earnings.are_ever_new("after it") == are_new
+
+
+def test_a_step_whose_ints_are_others_at_each_call_says_so_once() -> None:
+    w = [0.5]
+
+    @mgjit.compile(background=True)
+    def step(x: Any, number: Any) -> Any:
+        for _ in range(15_000):  # so long that a trace is expected to pay
+            w[0] -= 0.001 * (w[0] * x - 1.0) * x
+        return w[0] + len(bin(number))
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for number in range(1000, 1250):
+            step(0.1, number)
+    assert [one.category for one in seen] == [PlainWarning]
+    assert "nearly each call would be another trace, since number was" in str(seen[0].message)
+    assert "mgjit.one_hot" in str(seen[0].message)
+    assert "nearly each call" in str(step.stats.last)

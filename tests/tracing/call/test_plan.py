@@ -153,3 +153,12 @@ def test_11_dicts_keep_their_order() -> None:
 
 def test_the_outline_leaves_out_arguments_that_are_not_given() -> None:
     assert plan(([1.0], {"rate": 0.5}), (), {}).outline() == "(a: (1 number in a list, {'rate': number}))"
+
+
+def test_ints_like_those_of_one_row() -> None:
+    """In all rows, wherever they lie; in a list of ints, all of them."""
+    rows = [([0.5, 1.5], 3), ([0.25], 4), ([0.125, 2.0], 5)]
+    plan = plan_arguments(["batch", "labels", "n"], [rows, [1, 2, 3], 7], set())
+    assert plan.ints_like("batch[0][1]") == {"batch[0][1]", "batch[1][1]", "batch[2][1]"}
+    assert plan.ints_like("labels[1]") == {"labels[0]", "labels[1]", "labels[2]"}
+    assert plan.ints_like("n") == {"n"}
