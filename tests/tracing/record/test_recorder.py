@@ -159,3 +159,16 @@ def test_13_look_ups_are_found_by_their_opcodes(count: int) -> None:
 def test_14_leaves_are_told_from_records() -> None:
     leaves = {ops.leaf(kind, index) for kind in range(len(ops.KINDS)) for index in (0, 1, ops.INDEX_MASK)}
     assert Recorder.leaves_in(array("i", [0, 5, *leaves, 1 << 24, 2**31 - 1, *leaves])) == leaves
+
+
+def test_15_the_leaves_behind_a_number() -> None:
+    """Each once, through any number of operations and the third operand; constants are not among them."""
+    recorder = Recorder()
+    x, y, z = (recorder.parameter(Value(float(k))) for k in range(3))
+    one = recorder.constant(1.0)
+    both = recorder.emit(ops.MULTIPLY, recorder.emit(ops.ADD, x, one), x)
+    chosen = recorder.select(both, y, z)
+    assert recorder.leaves_behind(one) == set()
+    assert recorder.leaves_behind(x) == {x}
+    assert recorder.leaves_behind(both) == {x}
+    assert recorder.leaves_behind(recorder.emit(ops.MULTIPLY, chosen, one)) == {x, y, z}

@@ -215,6 +215,19 @@ def test_07_objects_of_one_class() -> None:
         assert difference(found) == ""
 
 
+def test_07_elements_that_each_call_replaces() -> None:
+    """They may be others; the rest of their list, and lists beside it, are watched."""
+    replaced, kept = [Part() for _ in range(3)], [Part() for _ in range(3)]
+    found = Guard(Survey(around(replaced, kept)), replaced=[(id(replaced), 1)])
+    replaced[1] = Part()
+    assert difference(found) == ""
+    for parts, place in ((replaced, 0), (replaced, 2), (kept, 1)):
+        before, parts[place] = parts[place], Part()
+        assert difference(found) != ""
+        parts[place] = before
+        assert difference(found) == ""
+
+
 def comparisons(monkeypatch: pytest.MonkeyPatch, took: Any, calls: int, parts: int = 500) -> list[int]:
     """The calls, a second apart, in which all is compared, where that takes so many seconds each time."""
     clock, found, made = [0.0], settled(around([Part() for _ in range(parts)], [])), []
