@@ -46,6 +46,7 @@ def test_strict_references_are_bit_for_bit_the_undecorated_step(name: str) -> No
 
 @pytest.mark.usefixtures("flags")
 @pytest.mark.parametrize("letters", [0, 1, 2, 7, 15])
+@pytest.mark.sampled(one_of=3)
 def test_the_reference_of_microgpt_takes_short_and_long_sequences(letters: int) -> None:
     workload = WORKLOADS["W6"]
     instance = workloads.microgpt(Sources(), calls=1)

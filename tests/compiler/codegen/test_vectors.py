@@ -105,6 +105,7 @@ def test_01_every_operation(family: str, processor: Processor, dtype: str) -> No
 
 
 @FAMILIES
+@pytest.mark.sampled(one_of=2)
 def test_02_whole_functions(family: str) -> None:
     """exp, log, tanh and power of whole vectors beside rests of two, which call the C library."""
     xs = [mgjit.Value(abs(v)) for v in numbers(38)]
