@@ -12,7 +12,7 @@ import math
 import sys
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import compress, repeat
 from operator import attrgetter, sub
 from typing import Any
@@ -372,19 +372,16 @@ class Recorder:
         self.adjoint_reads.append((record, len(self.op) if at is None else at))
         return leaf(ADJOINT, len(self.adjoint_reads) - 1)
 
-    def leaves_behind(self, operand: int) -> set[int]:
-        """The leaves, other than constants, from which an operand was computed."""
-        found, pending, seen = set(), [operand], set()
-        while pending:
-            part = pending.pop()
-            if part in seen or part == NO_OPERAND:
-                continue
-            seen.add(part)
+    def leaves_behind(self, operand: int) -> Iterator[int]:
+        """The leaves, other than constants, from which an operand was computed; those that are near come first."""
+        pending, seen = [operand], {operand}
+        for part in pending:
             if part >= 0:
-                pending += [self.a[part], self.b[part], self.third.get(part, NO_OPERAND)]
-            elif leaf_kind(part) != CONSTANT:
-                found.add(part)
-        return found
+                fresh = {self.a[part], self.b[part], self.third.get(part, NO_OPERAND)} - seen
+                pending += fresh
+                seen |= fresh
+            elif part != NO_OPERAND and leaf_kind(part) != CONSTANT:
+                yield part
 
     # ---- look-ups -----------------------------------------------------------------------------
 
@@ -547,7 +544,7 @@ class Recorder:
     def note_type(self, operand: int) -> None:
         """The step asks whether an operand is an int or a float."""
         self.asked_types.append(operand)
-        self.used_as_integers |= self.leaves_behind(operand)
+        self.used_as_integers.update(self.leaves_behind(operand))
 
     def leaves_used_as_integers(self) -> set[int]:
         """The operands that must be ints, including those of late reads."""

@@ -168,7 +168,19 @@ def test_15_the_leaves_behind_a_number() -> None:
     one = recorder.constant(1.0)
     both = recorder.emit(ops.MULTIPLY, recorder.emit(ops.ADD, x, one), x)
     chosen = recorder.select(both, y, z)
-    assert recorder.leaves_behind(one) == set()
-    assert recorder.leaves_behind(x) == {x}
-    assert recorder.leaves_behind(both) == {x}
-    assert recorder.leaves_behind(recorder.emit(ops.MULTIPLY, chosen, one)) == {x, y, z}
+    assert set(recorder.leaves_behind(one)) == set()
+    assert set(recorder.leaves_behind(x)) == {x}
+    assert set(recorder.leaves_behind(both)) == {x}
+    assert set(recorder.leaves_behind(recorder.emit(ops.MULTIPLY, chosen, one))) == {x, y, z}
+
+
+def test_16_leaves_behind_a_number_are_told_from_the_nearest_on() -> None:
+    """Who needs to know only whether there is a certain leaf does not walk through the whole trace."""
+    recorder = Recorder()
+    far, near, last = (recorder.parameter(value) for value in map(Value, (0.0, 1.0, 2.0)))
+    number = recorder.emit(ops.ADD | ops.NUMBER, far, recorder.constant(3.0))
+    for _ in range(5):
+        number = recorder.emit(ops.MULTIPLY | ops.NUMBER, number, near)
+        number = recorder.emit(ops.ADD | ops.NUMBER, number, number)
+    number = recorder.emit(ops.ADD | ops.NUMBER, number, last)
+    assert list(recorder.leaves_behind(number)) == [last, near, far]
