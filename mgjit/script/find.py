@@ -149,10 +149,13 @@ def _renewed(tree: ast.Module, functions: Sequence[Function]) -> Iterator[int]:
 
 def _computes(value: ast.expr) -> bool:
     """Whether an expression multiplies, or calls a function of the program with something beside the variable."""
+    made = value
+    while isinstance(made, ast.ListComp):
+        made = made.elt
     return _multiplies(value) or (
-        isinstance(value, ast.Call)
-        and len(value.args) > 1
-        and not (isinstance(value.func, ast.Name) and hasattr(builtins, value.func.id))
+        isinstance(made, ast.Call)
+        and len(made.args) > 1
+        and not (isinstance(made.func, ast.Name) and hasattr(builtins, made.func.id))
     )
 
 

@@ -17,8 +17,10 @@ CARRIED = [
     "w = 0.1 * dw + w",
     "p = [a - 0.1 * b for a, b in zip(p, g)]",
     "self.w = [(1 - eta) * w + eta * x for w, x in zip(self.w, xs)]",
+    "net = [[step(n, g, -rate) for n, g in zip(layer, gs)] for layer, gs in zip(net, grads)]",
 ]
-OTHERS = ["x = layer(x)", "x = max(x, y)", "x = x + 1", "theta = step(w, g)", "x, y = y, x", "w = [a for a in w]"]
+OTHERS = ["x = layer(x)", "x = max(x, y)", "x = x + 1", "theta = step(w, g)", "x, y = y, x", "w = [a for a in w]",
+          "w = [[shown(a) for a in row] for row in w]", "w = [max(a, b) for a, b in zip(w, v)]"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", CARRIED + OTHERS)
