@@ -3,8 +3,8 @@
 1. Quick calls of one kernel are weighed against plain ones, and so are calls that change the kernel, where the quick
    path of the last one does not take them (first_calls/weighing.py).
 2. To look for the kernel of another path takes time in each call that leaves one.  What that has cost, beside what
-   compiled calls have saved, is kept account of (base/account.py).  Where there has been no plain call, one is made
-   before that is judged.
+   compiled calls have saved, is kept account of (base/account.py).  Where there has been no plain call, a few are made
+   before that is judged, and the quickest counts.
 3. Where compiled calls lose, kernels and their memory are given up.  A clock has decided that, so there is no warning;
    `stats.last` and `explain()` say it.
 """
@@ -40,6 +40,8 @@ _FLAT, _SHARE, _MOST_OF_CALL = 0.02, 0.1, 0.002
 _PART, _MADE_BY_C, _CALLS_FOR_C = 0.5, 100e-6, 512
 #: Calls that change the kernel are weighed after so many calls: the quick call in C may do without the change.
 _CALLS_TO_CHANGE = 2 * MANY_CALLS
+#: So many plain calls tell what one takes, where there was none.
+_CALLS_TO_KNOW = 8
 #: What is said of a step.
 _LOSES = "its compiled calls, with all that they check and copy, take longer than plain Python"
 _PATHS_LOSE = "its calls take one path of several, and to find it takes longer than plain Python"
@@ -68,6 +70,7 @@ class GivingUp(Looping[P, R]):
         self._weighing = Weighing()
         self._weighing_of_changes, self._changes = Weighing(), 0
         self._account, self._counted = Account(_FLAT, _SHARE, _FLAT), (0, 0)
+        self._to_know = 0  # so many plain calls are to come that tell what they take
         self._performed = 0  # calls by the general path
         self._is_leaving = False  # whether a call is under way that a kernel has left to another path
         self._calls_missed = -1  # how many there had been when a kernel last left a call to another path
@@ -76,7 +79,7 @@ class GivingUp(Looping[P, R]):
         """A call that the quick path of a kernel has undone."""
         if self._is_leaving:  # and that of another one before
             return self._other_path(missed, args)
-        if self._account.left < 0.0 and self._is_weighed and not self._plain_seconds:
+        if self._account.left < 0.0 and self._is_weighed and self._to_know:
             missed.missed = 0
             return self._plain_to_know(args)
         started, calls, traces = thread_time(), self.stats.calls, self.stats.traces
@@ -87,15 +90,21 @@ class GivingUp(Looping[P, R]):
             self._is_leaving = False
         kernel, is_compiled = self._kernels.last, self.stats.calls > calls and self.stats.traces == traces
         is_usual = self._is_weighed and is_compiled and kernel is not None and kernel.helped > FIRST_HELPS
-        if is_usual and self._has_missed_too_much(started, 0.0) and self._plain_seconds:
-            self._give_up_losing(_PATHS_LOSE)
+        if is_usual and self._has_missed_too_much(started, 0.0):
+            if self._plain_seconds:
+                self._give_up_losing(_PATHS_LOSE)
+            else:
+                self._to_know = _CALLS_TO_KNOW
         return result
 
     def _plain_to_know(self, args: Any) -> Any:
-        """The first plain call of a step that was traced at once: only now one can tell what its kernels have saved."""
+        """A plain call of a step that was traced at once: only the quickest tells what its kernels have saved."""
         weighing = Weighing()
         result = self._plain_to_compare(weighing, args, {})
-        self._plain_seconds, self._counted = weighing.last, (0, 0)
+        self._to_know -= 1
+        seconds = max(weighing.last, 1e-9)  # a clock may show none
+        self._plain_seconds = min(self._plain_seconds or seconds, seconds)
+        self._counted = 0, 0
         return result
 
     def _other_path(self, missed: Kernel, args: Any) -> Any:
