@@ -61,7 +61,7 @@ STEPS: dict[str, Callable[[float], Any]] = {
     "what an engine's gradient says": _gradient,
     "what was found so far": _kept,
     "what is raised and handled": _handled,
-    "a floor": lambda x: "abcdefg"[math.floor(x * 3.0) % 7],
+    "a floor": lambda x: "abcd"[math.floor(x) % 4],
 }
 
 
