@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -61,12 +62,17 @@ LAST = "print(step.stats.calls > 0, file=sys.stderr)"
 
 
 class Way(NamedTuple):
-    """A way to run the program: what is in the step, and around the training; its interpreter's options; its input."""
+    """A way to run the program: what is in the step, and around the training; its interpreter's options; its input.
+
+    Attributes:
+        core: of coverage.py.
+    """
 
     inside: str = "pass"
     around: str = ""
     options: tuple[str, ...] = ()
     given: str = ""
+    core: str = ""
 
 
 _INTERRUPTED = """
@@ -77,7 +83,9 @@ try:
 except KeyboardInterrupt:
     print("Ctrl-C")
 """
+_COVERED = ("-m", "coverage", "run", "--data-file=covered")
 _HAS_COVERAGE = importlib.util.find_spec("coverage") is not None
+_CORES = [] if not _HAS_COVERAGE else ["ctrace", "sysmon"] if hasattr(sys, "monitoring") else ["ctrace"]
 WAYS: dict[str, Way] = {
     "as it is": Way(),
     "pdb, continued": Way(options=("-m", "pdb"), given="c\nq\n"),
@@ -94,7 +102,7 @@ WAYS: dict[str, Way] = {
     ),
     "cProfile": Way(around="profile = cProfile.Profile(); show(profile.runcall(train, 300))"),
     "python -m cProfile": Way(options=("-m", "cProfile", "-o", os.devnull)),
-    **({"coverage": Way(options=("-m", "coverage", "run", "--data-file", os.devnull))} if _HAS_COVERAGE else {}),
+    **({f"coverage, {core}": Way(options=_COVERED, core=core) for core in _CORES}),
     "python -m trace": Way(options=("-m", "trace", "--count", "-C", tempfile.gettempdir())),
     "SIGINT between calls": Way(around=_INTERRUPTED),
     "SIGINT, not caught": Way(around="train(100); os.kill(os.getpid(), signal.SIGINT); train(9)"),
@@ -115,12 +123,21 @@ def played(way: Way, decorated: bool, folder: Path) -> tuple[str, int, str]:
     last = LAST if decorated else ""
     script = folder / "program.py"
     script.write_text(PROGRAM.format(decorate=decorate, last=last, inside=way.inside, around=way.around))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "COVERAGE_CORE": way.core}
     command = [sys.executable, *way.options, str(script)]
     done = subprocess.run(
         command, input=way.given, env=environment, capture_output=True, text=True, cwd=folder, check=False, timeout=300
     )
-    return done.stdout, done.returncode, (done.stderr.strip().splitlines() or [""])[-1]
+    out = done.stdout + (_missed(folder) if way.options == _COVERED else "")
+    return out, done.returncode, (done.stderr.strip().splitlines() or [""])[-1]
+
+
+def _missed(folder: Path) -> str:
+    """The lines of the program that coverage.py has not seen."""
+    command = [sys.executable, "-m", "coverage", "json", "-q", "--data-file=covered", "--include=program.py", "-o-"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
+    return f"missed: {json.loads(done.stdout)['files']['program.py']['missing_lines']}\n"
 
 
 def main() -> int:

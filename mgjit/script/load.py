@@ -51,11 +51,12 @@ def run_script(
     """
     PURSE.start()
     start = started(kind, target, arguments)
-    namespace, shadows = vars(start.main), [] if _is_disabled() else _shadows(start.folder)
+    why_plain = _why_plain()
+    namespace, shadows = vars(start.main), [] if why_plain else _shadows(start.folder)
     try:
         code = None if start.source is None else compile(start.source, start.filename, "exec", dont_inherit=True)
-        if _is_disabled():
-            report.defects.append(f"{start.filename}: runs as it stands, since MGJIT_DISABLE is set")
+        if why_plain:
+            report.defects.append(f"{start.filename}: runs as it stands, since {why_plain}")
         elif shadows:
             report.defects.append(
                 f"{start.filename}: runs as it stands, since mgjit imports modules called {', '.join(shadows)}, and "
@@ -97,13 +98,22 @@ def _let_go(report: Report) -> None:
                 vars(module)[registry].clear()
 
 
-def _is_disabled() -> bool:
-    """Whether the environment says that nothing is to be compiled."""
-    if "MGJIT_DISABLE" not in os.environ:
-        return False  # without importing what reads it
-    from ..base.settings import disabled
+def _why_plain() -> str:
+    """Why nothing is to be compiled; an empty text where something may be."""
+    if "MGJIT_DISABLE" in os.environ:  # otherwise what reads it is not imported
+        from ..base.settings import disabled
 
-    return disabled()
+        if disabled():
+            return "MGJIT_DISABLE is set"
+    return "coverage.py, a debugger or another tracer watches which lines run" if _is_traced() else ""
+
+
+def _is_traced() -> bool:
+    """Whether a tool is to see each line that Python runs, which it would not of compiled calls."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if sys.gettrace() is not None or monitoring is None:  # there is none before Python 3.12
+        return sys.gettrace() is not None
+    return any(map(monitoring.get_tool, (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID, 3, 4)))
 
 
 def _shadows(folder: str) -> list[str]:

@@ -293,6 +293,18 @@ def test_a_script_may_be_switched_off(tmp_path: Path, monkeypatch: pytest.Monkey
     assert text.endswith("module_loop.py: runs as it stands, since MGJIT_DISABLE is set\n")
 
 
+@pytest.mark.parametrize("tool", ["sys.settrace(lambda *_: None)", "sys.monitoring.use_tool_id(1, 'coverage')"])
+def test_a_script_whose_lines_are_watched_runs_as_it_stands(tmp_path: Path, tool: str) -> None:
+    """A compiled call has no lines, and coverage.py would look for the file of the step's own copy."""
+    if not hasattr(sys, tool.split("(")[0].split(".")[1]):
+        pytest.skip("there is no sys.monitoring")
+    code = f"import sys; from mgjit.__main__ import _run; {tool}; sys.exit(_run())"
+    script = [str(SCRIPTS / "module_loop.py"), "12"]
+    run = seen(tmp_path / "run", ["-c", code, "run", "--explain", *script])
+    assert run.out == seen(tmp_path / "plain", script).out
+    assert "runs as it stands, since coverage.py, a debugger or another tracer watches" in run.err
+
+
 NESTED = ROOT / "bench" / "nested"
 #: Scripts with loops inside of their models, how many steps are enough, and the line of the loop to be compiled.
 OF_MODELS = {
