@@ -200,7 +200,7 @@ def _parts(block: list[ast.stmt], candidate: Candidate, known: Knowledge, is_ask
         is_choice = k not in training and _is_preparation(statement, candidate, known)
         is_choice = is_choice and not names_in([statement]).reads & computed
         is_filled = is_choice and _holds_empty(statement) and not _is_preparation(block[k + 1], candidate, known)
-        if start == k and is_choice and not is_filled and not _is_changed(statement, block[k + 1 :]):
+        if start == k and is_choice and not is_filled and not _is_changed(statement, block[k + 1 : training[-1] + 1]):
             start = k + 1
             continue
         fresh |= names_in([statement]).writes
@@ -322,7 +322,11 @@ def _computes_with_bits(statement: ast.stmt, known: Knowledge) -> bool:
 
 
 def _is_changed(statement: ast.stmt, later: Sequence[ast.stmt]) -> bool:
-    """Whether later statements change what a statement has assigned: lists are filled, sums are added up."""
+    """Whether later statements change what a statement has assigned: lists are filled, sums are added up.
+
+    Args:
+        later: those up to the end of the step; what comes behind it is Python, as the statement would be.
+    """
     names = names_in([statement]).writes
     for node in walk(later):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
@@ -344,6 +348,11 @@ def _holds_empty(statement: ast.stmt) -> bool:
     return any(node is not value and not getattr(node, "elts", getattr(node, "keys", True)) for node in made)
 
 
+def _repeats(node: ast.BinOp) -> bool:
+    """Whether an operation makes a list of equal elements, `[0.0] * n`."""
+    return isinstance(node.op, ast.Mult) and any(isinstance(side, ast.List) for side in (node.left, node.right))
+
+
 def _only_chooses(value: ast.expr, candidate: Candidate, known: Knowledge) -> bool:
     loop = candidate.loop
     scalars = (names_in([loop.target]).writes if isinstance(loop, ast.For) else set()) | scalars_of(candidate)
@@ -362,7 +371,9 @@ def _only_chooses(value: ast.expr, candidate: Candidate, known: Knowledge) -> bo
                 return False
             is_index = is_index or name in ("range", "randint", "randrange")
         is_chosen = not computes or is_index
-        if isinstance(node, ast.BinOp) and not (is_chosen or isinstance(node.op, (ast.Add, ast.Mod, ast.FloorDiv))):
+        if isinstance(node, ast.BinOp) and not (
+            is_chosen or isinstance(node.op, (ast.Add, ast.Mod, ast.FloorDiv)) or _repeats(node)
+        ):
             return False
         if isinstance(node, ast.Subscript):
             pending += [(node.value, is_index), (node.slice, True)]

@@ -55,6 +55,27 @@ def test_preparation_stays_outside() -> None:
     assert (found.arguments, found.results) == (["tokens"], [])
 
 
+def test_where_a_text_begins_again_is_decided_in_front_of_the_step() -> None:
+    """What is behind the step may move the position that chooses what the next iteration works on."""
+    found = only(
+        "for step in range(9):\n"
+        "    if place + 8 >= len(text):\n"
+        "        hidden = [0.0] * size\n"
+        "        place = 0\n"
+        "    tokens = [letters.index(c) for c in text[place : place + 8]]\n"
+        "    loss, hidden = f(tokens, hidden)\n"
+        "    loss.backward()\n"
+        "    place += 8\n"
+    )
+    assert lines(found) == [6, 7]
+    assert sorted(found.arguments) == ["hidden", "tokens"]
+
+
+def test_what_a_step_adds_up_begins_in_it() -> None:
+    found = only("for step in range(9):\n    total = 0\n    total += f(step)\n    total.backward()\n")
+    assert lines(found) == [2, 3, 4]
+
+
 def test_bits_of_ints_are_looked_at_in_front_of_the_step() -> None:
     found = only(
         "def digits(n):\n    return [(n >> k) & 1 for k in range(8)]\n"
