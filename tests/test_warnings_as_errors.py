@@ -56,10 +56,10 @@ def complex_numbers(w: list[float], log: list[Any]) -> Parts:
     return step, lambda i: complex(i, 1.0)
 
 
-def appends(w: list[float], log: list[Any]) -> Parts:
+def inserts(w: list[float], log: list[Any]) -> Parts:
     def step(x: Any) -> Any:
         w[0] -= 0.1 * x
-        log.append(w[0])
+        log.insert(0, w[0])
         return w[0]
 
     return step, lambda i: 0.5 + 0.1 * i
@@ -85,7 +85,7 @@ def warns(w: list[float], log: list[Any]) -> Parts:
 
 
 PROGRAMS = {
-    branches: PlainWarning, formats: PlainWarning, complex_numbers: PlainWarning, appends: SideEffectWarning,
+    branches: PlainWarning, formats: PlainWarning, complex_numbers: PlainWarning, inserts: SideEffectWarning,
     lengths: RetraceWarning, warns: UserWarning,
 }  # fmt: skip
 
