@@ -269,6 +269,15 @@ class Settling:
         made = set(map(id, self.recorder.local_values))
         if not holds_traced(content, self.survey.knows, made) or are_numbers(content):  # which Python can keep there
             kind = "number" if is_traced_number(content) else type(content).__name__
+            holder = None if place.is_empty() else type(place.read())
+            if holder not in (None, list, dict) and issubclass(holder, (list, dict)) and content is not None:
+                base = "list" if issubclass(holder, list) else "dict"
+                reason = (
+                    f"{self._line(place)}: the step changes elements of {place.describe()}, a {holder.__name__}. Of a "
+                    f"{base} of another class it is not known what that does. Use a {base}, which an object may keep "
+                    "in an attribute"
+                )
+                return NewStructure(reason, self.entered.live())
             what = "None" if content is None else f"a {kind}"
             reason = (
                 f"{self._line(place)}: the step leaves {what} in {place.describe()}. A compiled call can change "

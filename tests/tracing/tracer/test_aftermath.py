@@ -93,3 +93,28 @@ def test_03_objects_of_the_trace_that_are_kept() -> None:
         with pytest.raises(LeakError, match=place):
             mgjit.compile(step, backend="python")(1.0)
     assert kept == {"last": None, "all": []}
+
+
+class Vector(list):  # type: ignore[type-arg]
+    """Of a class of the user's."""
+
+
+def test_a_list_of_another_class_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might do anything; the message says so, and that a list in its place is compiled."""
+    monkeypatch.delenv("MGJIT_REFUSE", raising=False)
+
+    def trained(w: list[float]) -> Any:
+        def step(x: float) -> float:
+            error = w[0] * x + w[1] - 1.0
+            w[0] -= 0.01 * error * x
+            w[1] -= 0.01 * error
+            return error
+
+        compiled = mgjit.compile(step, background=False)
+        for k in range(9):
+            compiled(0.1 * k)
+        return compiled.stats
+
+    with pytest.warns(SideEffectWarning, match="changes elements of the variable w, a Vector"):
+        assert trained(Vector([0.5, -0.5])).calls == 0
+    assert trained([0.5, -0.5]).calls == 9
