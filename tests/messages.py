@@ -43,6 +43,7 @@ REASONS = {
     "the arguments changed while the step was traced": _MOVED,
     "where a kernel has a number. Put a number there": _MOVED,
     "only some objects have": _SECOND,
+    "traces of it have each shown that another one is needed": "a bound, which a defect alone can reach",
     "cannot run its forward part alone": _MISUSE,
     "() needs a kernel, and with these arguments": _MISUSE,
     "it uses the graph behind a result of": _MISUSE,

@@ -347,11 +347,11 @@ def test_12_a_failed_trace_leaves_everything_as_it_was() -> None:
 
 
 def test_13_what_is_not_repeated_is_said() -> None:
-    """A log that a step writes in every call is Python's to write; after some calls a warning says what that costs."""
+    """What a step puts in front of a log is Python's to put; after some calls a warning says what that costs."""
     log: list[str] = []
 
     def step(x: float) -> float:
-        log.append("called")
+        log.insert(0, "called")
         return x * 2
 
     compiled = mgjit.compile(step)

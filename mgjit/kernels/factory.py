@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: So many traces that end because another one is needed may follow each other.
+_MOST_TRIES = 1000
 #: A plain call of arguments with so many numbers takes long.
 _MANY_NUMBERS = 10_000
 
@@ -246,7 +248,9 @@ class Maker:
             return between_traces(lambda: without_garbage_collection(traced))
 
         plain: PlainCall | None = None
+        tries = 0
         while plain is None:
+            tries += 1
             try:
                 with Announced(f"{self.qualname} ({location})", "recording what it does"):
                     return copy_context().run(between)  # what it sets of context variables is forgotten
@@ -254,6 +258,8 @@ class Maker:
                 knowledge = self.knowledge
                 if not knowledge.fixed_arguments <= plan.fixed or len(knowledge.questions) > len(plan.questions):
                     raise
+                if tries >= _MOST_TRIES:
+                    plain = PlainCall(f"{tries} traces of it have each shown that another one is needed")
             except PlainCall as found:
                 plain = found.with_traceback(None)  # whose frames keep everything
         if keeps:

@@ -215,7 +215,7 @@ def test_08_gradients_that_add_up_are_exported(tmp_path: Path) -> None:
     """A training step that clears no gradients keeps them in the memory from call to call."""
     train = training(Classifier(), clears=False)
     train.export(tmp_path, "net", calls=[(batch(3), LABELS, 0.1)] * 3)
-    assert "double gradients0[20]" in (tmp_path / "net.h").read_text()
+    assert "double model_w_grad[4][5]" in (tmp_path / "net.h").read_text()
     assert "all bits as recorded" in checked(tmp_path, "net")
 
 

@@ -145,9 +145,10 @@ class Building:
             raise NewStructure(f"{place.describe()} is None before the call, and what the step has built after it")
         if isinstance(place, Contents) or isinstance(before, _ALONE):
             self._leave(place.key)
-        # Where one is read, those like it are read, too: otherwise there would be a trace for each.
-        alike = {one.key for one, there in self._before if _are_alike(one, place) and type(there) is type(before)}
-        self._knowledge.carried |= alike
+        # Where one is read, those like it are read, too: otherwise there would be a trace for each.  When the step has
+        # ended, those before it are known no more.
+        alike = [one.key for one, there in self._before if _are_alike(one, place) and type(there) is type(before)]
+        self._knowledge.carried.update(alike, [place.key])
         raise Again
 
     def put_back(self) -> None:

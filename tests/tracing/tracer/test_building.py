@@ -185,3 +185,19 @@ def test_places_that_mean_the_same_are_found_to_be_read_at_once(monkeypatch: pyt
         assert (compiled.stats.calls, len(traces) - before <= 4) == (2, True)
     assert in_list == list(in_dict.values()) == [each.x for each in objects]
     assert in_list[4] == moved(*moved(2.0, 1.0, 0.1), 0.1)
+
+
+def test_7_lists_that_change_places_are_left_to_python_at_once() -> None:
+    """That one of them is read shows when the step has ended."""
+    rows = [[0.1 * k, 1.0] for k in range(4)]
+    one, other = rows[:2]
+
+    def step(x: float) -> float:
+        rows[0], rows[1] = rows[1], rows[0]
+        return rows[0][0] * x
+
+    compiled = mgjit.compile(step, background=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled(2.0), compiled(3.0), compiled(4.0)] == [0.2, 0.0, 0.4]
+    assert (rows[0] is other, rows[1] is one) == (True, True)
