@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 from ..base.interruption import with_cleanup
@@ -53,13 +52,3 @@ def during_plain_call(precision: Precision, call: Callable[[], T]) -> T:
         return call()
 
     return with_cleanup(work, lambda: tracing_threads.pop(me, None))
-
-
-@contextmanager
-def in_plain_call(precision: Precision) -> Iterator[None]:
-    """The same as a block, which leaves no frame on the stack of what is called in it."""
-    tracing_threads[-threading.get_ident()] = precision
-    try:
-        yield
-    finally:
-        tracing_threads.pop(-threading.get_ident(), None)

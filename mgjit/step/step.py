@@ -26,7 +26,7 @@ from ..base.garbage import with_few_collections
 from ..base.tracebacks import unseen, with_short_tracebacks
 from ..compiler.build.options import StepOptions
 from ..engine.leaks import PlainCall
-from ..engine.progress import in_plain_call, is_in_plain_call, is_tracing, tracing_threads
+from ..engine.progress import is_in_plain_call, is_tracing, tracing_threads
 from ..errors import ArgumentError, PhaseError, RetraceWarning, UnsupportedError, user_location, user_stacklevel
 from ..kernels.building.background import go_on
 from ..kernels.factory import Maker
@@ -45,7 +45,7 @@ from ..runtime.stats import Stats
 from ..runtime.turn import Turn
 from ..runtime.undo import Missed, fails
 from ..runtime.vectorcall import add_sibling
-from ..tensor.modes import computing_with, floats_of
+from ..tensor.modes import computing_with, use_floats
 from ..tracing.call.lengths import hold_objects
 from ..tracing.call.plan import bind
 from ..tracing.source.debugging import is_debugged
@@ -183,13 +183,18 @@ class CompiledStep(Leaving[P, R]):
         return self._turn.take(self._perform_or_call, args, kwargs)
 
     def _call_debugged(self, args: Any, kwargs: Any) -> Any:
-        """A call in plain Python that a debugger follows, with few frames of this package on its stack."""
+        """A call in plain Python that a debugger follows, with few frames of this package on its stack.
+
+        It is what `as_part` and `computing_with` do, but functions that are called here are seen by the debugger.
+        """
         attach_all()
+        me, floats = -threading.get_ident(), use_floats(self._options.precision)
+        tracing_threads[me] = self._options.precision
         try:
-            with in_plain_call(self._options.precision), floats_of(self._options.precision):
-                result = self._function(*args, **kwargs)
-            return as_returned(result, of_values=False)
+            return as_returned(self._function(*args, **kwargs), of_values=False)
         finally:
+            tracing_threads.pop(me, None)
+            use_floats(floats)
             self._kernels.look_at_everything()
 
     def _perform_or_call(self, args: Any, kwargs: Any, missed: Kernel | None = None) -> Any:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..engine.precision import Precision
@@ -40,15 +39,11 @@ def computing_with(precision: Precision, call: Callable[[], R]) -> R:
         _modes.precision = before
 
 
-@contextmanager
-def floats_of(precision: Precision) -> Iterator[None]:
-    """The same as a block."""
+def use_floats(precision: Precision | None) -> Precision | None:
+    """Compute with these floats from now on; returns those before."""
     before = floats_of_step()
     _modes.precision = precision
-    try:
-        yield
-    finally:
-        _modes.precision = before
+    return before
 
 
 class _Mode:
