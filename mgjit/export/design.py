@@ -13,6 +13,7 @@ Constant data lies in the C file, or in a data file that the caller loads, or le
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,10 +117,13 @@ class Design:
         """Whether the memory has to be initialised before the first call."""
         return bool(self.changing) or bool(self.file_size)
 
-    def members(self) -> list[tuple[str, tuple[int, ...], str]]:
-        """Name, shape and meaning of the arrays in the memory."""
+    def members(self) -> list[tuple[str, int, str]]:
+        """Declarator, size and meaning of the arrays in the memory: `weight[8][4]`, 32, and what they are."""
         found = [(one.name, one.shape, one.about) for one in self.changing]
-        return [*found, ("scratch", (self.layout.scratch_size,), "only used during a call")]
+        found.append(("scratch", (self.layout.scratch_size,), "only used during a call"))
+        return [
+            (name + "".join(f"[{length}]" for length in shape), math.prod(shape), about) for name, shape, about in found
+        ]
 
     def first_of(self, one: Data, memory: str = "memory->") -> str:
         """The C expression for the first number of an array in the memory."""

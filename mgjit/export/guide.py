@@ -54,10 +54,7 @@ def page_text(design: Design, version: str) -> str:
     """The page, in Markdown."""
     calls = len(design.recording.results)
     data = f"| `{design.prefix}_weights.bin` | the numbers that are there before the first call |\n"
-    members = [
-        f"| `{name}{''.join(f'[{length}]' for length in shape)}` | {what.replace('|', '/')} |"
-        for name, shape, what in design.members()
-    ]
+    members = [f"| `{declarator}` | {what.replace('|', '/')} |" for declarator, _, what in design.members()]
     return _PAGE.format(
         title=design.title, version=version, prefix=design.prefix, members="\n".join(members),
         weights="" if design.in_file else " and the weights", file=data if design.in_file else "",

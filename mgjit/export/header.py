@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from textwrap import wrap
 
 from ..engine.precision import Precision
@@ -71,7 +70,7 @@ def memory_size(design: Design) -> int | None:
     """The size of the memory in bytes; None where it has a pointer, whose size is up to the processor."""
     if design.in_file:
         return None
-    return design.program.precision.size * sum(math.prod(shape) for _, shape, _ in design.members())
+    return design.program.precision.size * sum(size for _, size, _ in design.members())
 
 
 def _sizes(design: Design) -> str:
@@ -93,8 +92,8 @@ def _memory(design: Design) -> str:
     lines = ["/* What a step works on. Calls with different memories may run at the same time. */", "typedef struct {"]
     if design.in_file:
         lines.append(f"    const {design.number} *weights;")
-    for name, shape, what in design.members():
-        member = f"    {design.number} {name}{''.join(f'[{length}]' for length in shape)};"
+    for declarator, _, what in design.members():
+        member = f"    {design.number} {declarator};"
         comment = wrap(as_comment(what), _COLUMNS, subsequent_indent="   ")
         if len(comment) == 1:
             lines.append(f"{member} {comment[0]}")

@@ -6,7 +6,7 @@ import linecache
 import os
 from collections import Counter
 
-from ..errors import PACKAGE
+from ..errors import is_package_file
 from ..ir.program import Node, statements
 from ..tracing.tracer.sites import Sites
 
@@ -24,7 +24,7 @@ def line_of(node: Node, sites: Sites) -> str:
         return ""
     number, is_gradient = max(counts, key=counts.__getitem__)
     stack = sites.stack(number)
-    of_user = [site for site in stack if not site.code.co_filename.startswith(str(PACKAGE))]
+    of_user = [site for site in stack if not is_package_file(site.code.co_filename)]
     if not of_user:
         return ""
     code, line = of_user[-1].code, of_user[-1].line
