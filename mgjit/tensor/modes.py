@@ -29,21 +29,20 @@ def floats_of_step() -> Precision | None:
     return getattr(_modes, "precision", None)
 
 
+def use_floats(precision: Precision | None) -> Precision | None:
+    """Compute with these floats from now on; returns those before."""
+    before = getattr(_modes, "precision", None)
+    _modes.precision = precision
+    return before
+
+
 def computing_with(precision: Precision, call: Callable[[], R]) -> R:
     """`call()`, a plain call of a step of this precision."""
-    before = floats_of_step()
-    _modes.precision = precision
+    before = use_floats(precision)
     try:
         return call()
     finally:
         _modes.precision = before
-
-
-def use_floats(precision: Precision | None) -> Precision | None:
-    """Compute with these floats from now on; returns those before."""
-    before = floats_of_step()
-    _modes.precision = precision
-    return before
 
 
 class _Mode:

@@ -99,8 +99,7 @@ class PlainCalls:
     def __init__(self, name: str, stats: Stats) -> None:
         self._name, self._stats = name, stats
         self._structures: dict[Hashable, _Structure] = {}
-        self._causes: set[Hashable] = set()
-        self._told: set[str] = set()  # reasons that were warned of, without the keys in them
+        self._causes: set[Hashable] = set()  # of what was warned of: those of refusals, and reasons without keys
         self._given_up: _Structure | None = None
         self.current: _Structure | None = None  # of the last plain call; None if it has not been traced
         self.classes: Hashable = ()  # of the objects among the arguments of the last call that was planned
@@ -227,10 +226,10 @@ class PlainCalls:
         if settles and is_early and all(structure.traces < _TRACES_TO_SETTLE for structure in found):
             return
         cause = _KEYS.sub("[]", reason) if settles else reason  # a dict that grows gets another key each time
-        is_told = cause in self._told or any(structure.cause in self._causes for structure in found)
+        is_told = not self._causes.isdisjoint([cause, *(structure.cause for structure in found)])
         if reason not in self._stats.plain_reasons and not is_told:
             self._say(reason, SideEffectWarning if settles else PlainWarning)
-            self._told.add(cause)
+            self._causes.add(cause)
 
     def tell(self, reason: str) -> None:
         """Warn, if that was not done, of why calls wait for a kernel that may never come."""

@@ -269,15 +269,8 @@ class Settling:
         made = set(map(id, self.recorder.local_values))
         if not holds_traced(content, self.survey.knows, made) or are_numbers(content):  # which Python can keep there
             kind = "number" if is_traced_number(content) else type(content).__name__
-            holder = None if place.is_empty() else type(place.read())
-            if holder not in (None, list, dict) and issubclass(holder, (list, dict)) and content is not None:
-                base = "list" if issubclass(holder, list) else "dict"
-                reason = (
-                    f"{self._line(place)}: the step changes elements of {place.describe()}, a {holder.__name__}. Of a "
-                    f"{base} of another class it is not known what that does. Use a {base}, which an object may keep "
-                    "in an attribute"
-                )
-                return NewStructure(reason, self.entered.live())
+            if content is not None and (other := _of_another_class(place)):
+                return NewStructure(f"{self._line(place)}: {other}", self.entered.live())
             what = "None" if content is None else f"a {kind}"
             reason = (
                 f"{self._line(place)}: the step leaves {what} in {place.describe()}. A compiled call can change "
@@ -425,3 +418,15 @@ class Settling:
                         f"{self.location}: the step uses a numpy.{kind.__name__} in {place.describe()}, and a compiled "
                         "call would leave one of Python's there. Keep int(x)"
                     )
+
+
+def _of_another_class(place: Place) -> str:
+    """What is said of a step that changes elements of a list or dict of another class; empty if none lies there."""
+    holder = None if place.is_empty() else type(place.read())
+    if holder in (None, list, dict) or not issubclass(holder, (list, dict)):
+        return ""
+    base = "list" if issubclass(holder, list) else "dict"
+    return (
+        f"the step changes elements of {place.describe()}, a {holder.__name__}. Of a {base} of another class it is not "
+        f"known what that does. Use a {base}, which an object may keep in an attribute"
+    )
